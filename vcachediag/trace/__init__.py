@@ -1,0 +1,1 @@
+"""What happened, recorded once: records, writer and reader of a trace folder."""
