@@ -1,0 +1,72 @@
+# `make demo` and `make test` set up what they need in .venv; a second run reuses it.
+
+PYTHON ?= python3
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --disable-pip-version-check -qq
+LOCKS := requirements/torch.txt requirements/serve.lock
+
+# The environment belongs to one Python, one place on disk and one set of locks: its stamp is
+# named after them, so that a change of any makes a new one.
+KEY := $(shell { $(PYTHON) -c 'import sys; print(sys.version, sys.base_prefix)'; echo '$(CURDIR)'; \
+	cat $(LOCKS); } 2>/dev/null | cksum | cut -d' ' -f1)
+DEV_KEY := $(shell cksum <requirements/dev.lock | cut -d' ' -f1)
+
+SERVE := $(VENV)/.serve-$(KEY)
+OURS := $(VENV)/.ours-$(KEY)
+DEV := $(VENV)/.dev-$(KEY)-$(DEV_KEY)
+
+.PHONY: help demo test lint venv clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo 'make demo   set up, then replay one request twice: a faulty plugin, then a healthy one'
+	@echo 'make test   set up, then lint and run the tests'
+	@echo 'make lint   ruff, mypy and the import contracts'
+	@echo 'make venv   set up $(VENV) only'
+	@echo 'make clean  remove $(VENV), build/ and what the tools left'
+	@echo
+	@echo 'PYTHON=python3.12 make ...  uses another Python (3.11 or newer)'
+
+demo: $(OURS)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
+
+test: lint
+	$(BIN)/python -m pytest
+
+lint: $(DEV)
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+venv: $(OURS)
+
+# torch first and by itself, then the lock with --no-deps: requirements/serve.lock says why.
+$(SERVE):
+	@command -v $(PYTHON) >/dev/null \
+		|| { echo 'error: no $(PYTHON); install Python 3.11 or newer' >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "error: $$($(PYTHON) --version) is too old;" \
+			'use 3.11 or newer: make PYTHON=python3.12 ...' >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null \
+		|| { echo 'error: $(PYTHON) cannot make an environment;' \
+			'install python3-venv' >&2; exit 1; }
+	@echo 'Setting up $(VENV): torch and vLLM for the CPU, a few minutes and gigabytes.'
+	@rm -rf $(VENV)
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) --requirement requirements/torch.txt
+	@$(PIP) --no-deps --requirement requirements/serve.lock
+	@touch $@
+
+# The build tool is the one that torch brought.
+$(OURS): $(SERVE) pyproject.toml plugins/glyphocr/pyproject.toml
+	@$(PIP) --no-deps --no-build-isolation --editable . --editable plugins/glyphocr
+	@touch $@
+
+$(DEV): $(OURS)
+	@$(PIP) --no-deps --requirement requirements/dev.lock
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -1,0 +1,1 @@
+"""Recorders that sit inside vLLM: they see and append, and neither judge nor raise."""
