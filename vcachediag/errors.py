@@ -45,6 +45,8 @@ class VcachediagError(Exception):
         self.hint = hint
         #: Where it was raised, if that was in another process; shown with `--debug`.
         self.traceback_text = ""
+        #: The trace folder that was kept, if one was.
+        self.kept = ""
 
 
 class UsageError(VcachediagError):

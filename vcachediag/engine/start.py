@@ -82,10 +82,11 @@ def _engine_record(configured: Configured, session: InProcessSession) -> EngineR
     config = configured.config
     model_class = type(session.model)
     runner = type(session.runner)
+    generation = "V2" if getattr(config, "use_v2_model_runner", False) else "V1"
     return EngineRecord(
-        vllm=capabilities.version(), torch=torch.__version__, python=platform.python_version(),
+        vllm=capabilities.version(), torch=str(torch.__version__), python=platform.python_version(),
         platform=str(config.device_config.device_type),
-        runner=f"{runner.__module__}.{runner.__name__}",
+        runner=f"{generation} {runner.__module__}.{runner.__name__}",
         model_class=f"{model_class.__module__}.{model_class.__qualname__}",
         model_file=inspect.getsourcefile(model_class) or "",
         model=configured.arguments.model,

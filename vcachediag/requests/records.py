@@ -25,7 +25,7 @@ class Image(msgspec.Struct, frozen=True, kw_only=True):
     mode: str
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
+class Request(msgspec.Struct, frozen=True, kw_only=True, tag="request"):
     """One request, ready to be sent.
 
     Exactly one of `prompt`, `prompt_token_ids`, `messages` is set.
@@ -62,7 +62,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     expect: str | None = None
 
 
-class Control(msgspec.Struct, frozen=True, kw_only=True):
+class Control(msgspec.Struct, frozen=True, kw_only=True, tag="control"):
     """A line that does something between requests in the `cached` lane."""
 
     source: str

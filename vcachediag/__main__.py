@@ -1,0 +1,5 @@
+"""`python -m vcachediag`."""
+
+from vcachediag.cli.app import main
+
+main()

@@ -1,0 +1,111 @@
+"""`replay` from end to end, without its screen: requests, lanes, trace, verdict."""
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from vcachediag import __version__
+from vcachediag.analysis.records import Verdict
+from vcachediag.analysis.verdict import judge
+from vcachediag.engine.jobs import CACHED, DECODE, REFERENCE, REFERENCE_2, Job
+from vcachediag.engine.supervisor import EngineProcess
+from vcachediag.errors import FileError, InterruptedRunError, VcachediagError
+from vcachediag.requests import RequestFile, read_requests
+from vcachediag.trace.reader import read_trace
+from vcachediag.trace.records import SCHEMA_VERSION, Footer, Header, Trace
+from vcachediag.trace.writer import HEADER, create_trace, now, write_footer
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplayOptions:
+    """What the command line of `replay` says."""
+
+    requests: Path
+    engine_arguments: tuple[str, ...]
+    plugins: tuple[str, ...] = ()
+    repeat: int = 2
+    max_tokens: int = 256
+    #: Where the trace goes; None: a temporary folder, removed after a run that went well.
+    out: Path | None = None
+    force: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replayed:
+    """A verdict and the trace that it was judged from."""
+
+    verdict: Verdict
+    trace: Trace
+
+
+def replay(options: ReplayOptions, on_progress: Callable[[str, float | None], None]) -> Replayed:
+    """Record the base lanes in one engine and judge them.
+
+    Raises:
+        VcachediagError: nothing could be judged; what was recorded is kept and named.
+    """
+    requests = read_requests(options.requests)
+    folder = _make_folder(options, requests)
+    keep = options.out is not None
+    try:
+        _record(options, requests, folder, on_progress)
+        trace = read_trace(folder)
+        return Replayed(verdict=judge(trace), trace=trace)
+    except VcachediagError as error:
+        if any((folder / "events").glob("*.jsonl")):
+            keep = True
+            error.kept = str(folder)
+        raise
+    finally:
+        if not keep:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _make_folder(options: ReplayOptions, requests: RequestFile) -> Path:
+    if options.out is None:
+        folder = Path(tempfile.mkdtemp(prefix="vcachediag-"))
+    else:
+        folder = options.out
+        if folder.exists() and options.force:
+            _remove(folder)
+    create_trace(folder, Header(
+        schema=SCHEMA_VERSION, tool=__version__, started=now(), argv=tuple(sys.argv),
+        request_file=str(options.requests), plugins=options.plugins,
+        engine_arguments=options.engine_arguments, repeat=options.repeat,
+        max_tokens=options.max_tokens, notes=requests.notes))
+    return folder
+
+
+def _remove(folder: Path) -> None:
+    """Remove an old trace, and nothing that is not one."""
+    if folder.is_dir() and ((folder / HEADER).exists() or not any(folder.iterdir())):
+        shutil.rmtree(folder)
+    else:
+        raise FileError(f"{folder} exists and is not a trace", hint="--force replaces only traces")
+
+
+def _record(options: ReplayOptions, requests: RequestFile, folder: Path,
+            on_progress: Callable[[str, float | None], None]) -> None:
+    job = Job(trace=str(folder.resolve()), requests=requests, plugins=options.plugins,
+              engine_arguments=options.engine_arguments, max_tokens=options.max_tokens)
+    engine = EngineProcess(job, on_progress)
+    try:
+        engine.start()
+        for spec in (msgspec.structs.replace(CACHED, repeat=options.repeat), REFERENCE,
+                     REFERENCE_2, DECODE):
+            engine.run_lane(spec)
+        write_footer(folder, Footer(outcome="complete", ended=now()))
+        engine.stop()
+    except KeyboardInterrupt:
+        write_footer(folder, Footer(outcome="interrupted", ended=now()))
+        raise InterruptedRunError("interrupted") from None
+    except VcachediagError as error:
+        write_footer(folder, Footer(outcome="failed", ended=now(), detail=error.message))
+        raise
+    finally:
+        engine.kill()
