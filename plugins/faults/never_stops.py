@@ -8,6 +8,7 @@ model: there is no count, the line never counts as read, and the stop token stay
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 from glyphocr.modeling import GlyphOCRForConditionalGeneration
@@ -64,7 +65,7 @@ class GlyphOCRWithStopGuard(GlyphOCRForConditionalGeneration):
         """Note the pictures that come in, and count the characters that go out."""
         starts = metadata.query_start_loc.tolist()
         self.sequences = metadata.block_table[:, 0].tolist()
-        for sequence, start, end in zip(self.sequences, starts, starts[1:], strict=False):
+        for sequence, (start, end) in zip(self.sequences, pairwise(starts), strict=False):
             here = None if self.is_image is None else self.is_image[start:end]
             if here is not None and here.any():
                 columns = inputs_embeds[start:end][here.to(inputs_embeds.device)]

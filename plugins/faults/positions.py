@@ -6,6 +6,8 @@ start in the middle of a prompt, after a prefix-cache hit or in a later chunk. A
 looks like decode, so there the mistake is silent.
 """
 
+from itertools import pairwise
+
 import torch
 from glyphocr.modeling import GlyphOCRForConditionalGeneration
 from vllm import ModelRegistry
@@ -21,7 +23,7 @@ class GlyphOCRWithOwnPositions(GlyphOCRForConditionalGeneration):
         if metadata:
             starts = next(iter(metadata.values())).query_start_loc.tolist()
             positions = positions.clone()
-            for start, end in zip(starts, starts[1:], strict=False):
+            for start, end in pairwise(starts):
                 if end - start > 1:
                     positions[start:end] = torch.arange(end - start)
         return super().forward(input_ids, positions, intermediate_tensors, inputs_embeds,

@@ -4,7 +4,6 @@ import sys
 import traceback
 from typing import Annotated, NoReturn
 
-import click
 import typer
 
 from vcachediag import __version__
@@ -41,9 +40,7 @@ def main() -> NoReturn:
     except VcachediagError as error:
         _tell(error, debug=debug)
         code = error.exit_code
-    except click.ClickException as error:
-        code = _tell_usage(error.format_message())
-    except Exception as error:  # typer brings a click of its own, with classes of its own
+    except Exception as error:  # noqa: BLE001  # the last resort: our own faults have a code too
         code = _foreign(error, debug=debug)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
@@ -53,9 +50,10 @@ def main() -> NoReturn:
 
 
 def _foreign(error: Exception, *, debug: bool) -> int:
+    # typer brings a click of its own, whose classes have no public place.
     names = {kind.__name__ for kind in type(error).__mro__}
     if "ClickException" in names:
-        return _tell_usage(error.format_message())  # type: ignore[attr-defined]  # a vendored click
+        return _tell_usage(error.format_message())  # type: ignore[attr-defined]  # see above
     if names & {"Exit", "Abort"}:
         return int(getattr(error, "exit_code", ExitCode.INTERRUPTED))
     if isinstance(error, BrokenPipeError):
@@ -99,4 +97,4 @@ def _flush() -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         # Whoever read our output has gone; Python would complain once more at exit.
-        sys.stdout = None  # type: ignore[assignment]  # nothing is written after this
+        sys.stdout = None

@@ -1,7 +1,7 @@
 """`vcachediag replay`: options in, report out."""
 
 import sys
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +10,7 @@ import typer
 from vcachediag.errors import FileError, UsageError
 
 
-class Format(str, Enum):
+class Format(StrEnum):
     """Forms of the report."""
 
     TEXT = "text"
@@ -32,7 +32,7 @@ def command(
     out: Annotated[Path | None, typer.Option(help="Keep the recorded run in this folder.")] = None,
     output: Annotated[Path | None, typer.Option(
         "-o", "--output", help="Write the report to this file.")] = None,
-    format: Annotated[Format, typer.Option(help="Form of the report.")] = Format.TEXT,  # noqa: A002
+    format: Annotated[Format, typer.Option(help="Form of the report.")] = Format.TEXT,
     brief: Annotated[bool, typer.Option("--brief", help="Verdict and next steps only.")] = False,
     all_steps: Annotated[bool, typer.Option(
         "--all-steps", help="Unfold every row of the token tables.")] = False,

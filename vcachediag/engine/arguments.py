@@ -62,7 +62,7 @@ def _parse(words: list[str]) -> Any:
             raise UsageError("vLLM does not understand these flags", cause=message,
                              hint="everything after `--` goes to `vllm serve`")
 
-        def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        def exit(self, status: int = 0, message: str | None = None) -> NoReturn:  # noqa: ARG002  # argparse's signature
             raise UsageError("vLLM does not start with these flags", cause=message,
                              hint="run `vllm serve --help` for its flags")
 

@@ -1,7 +1,7 @@
 """What we touch in vLLM, in one table, and what of it this vLLM has.
 
 Nothing here compares version numbers: a name is there, or it is not. Where a name moved, its
-places are tried in order. Facts per version: see the table of versions in the README.
+places are tried in order. The README says which versions were run.
 """
 
 from dataclasses import dataclass
@@ -62,7 +62,8 @@ CAPABILITIES = (
     Capability(name="LLMEngine.reset_prefix_cache",
                places=("vllm.v1.engine.llm_engine:LLMEngine.reset_prefix_cache",),
                used_for="a reference without the prefix cache"),
-    Capability(name="Scheduler.schedule", places=("vllm.v1.core.sched.scheduler:Scheduler.schedule",),
+    Capability(name="Scheduler.schedule",
+               places=("vllm.v1.core.sched.scheduler:Scheduler.schedule",),
                used_for="scheduled tokens per step, and the token budget of a lane"),
     Capability(name="SamplingParams.skip_reading_prefix_cache",
                places=("vllm.sampling_params:SamplingParams.skip_reading_prefix_cache",),

@@ -161,7 +161,8 @@ def _import_file(spec: str, path: Path) -> Any:
                         cause=f"by {getattr(known, '__file__', 'a built-in module')}",
                         hint="rename the file")
     description = importlib.util.spec_from_file_location(name, path)
-    assert description is not None and description.loader is not None
+    assert description is not None
+    assert description.loader is not None
     module = importlib.util.module_from_spec(description)
     # Registered before it runs, as `import` does: vLLM may import it by name.
     sys.modules[name] = module

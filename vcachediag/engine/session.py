@@ -15,7 +15,7 @@ from vcachediag.engine.jobs import Cache
 from vcachediag.engine.observer import Observer
 from vcachediag.engine.prompts import PromptRenderer, RenderedPrompt
 from vcachediag.requests import Control, Request
-from vcachediag.trace.records import Event, FinishedRecord, NotObservedRecord
+from vcachediag.trace.records import Event, FinishedRecord, FinishReason, NotObservedRecord
 
 #: A run that gets no token for so many steps in a row will never get one.
 STALLED_STEPS = 50
@@ -113,7 +113,8 @@ class InProcessSession:
         request_id = self._engine.add_request(
             run, prompt.engine_input, prompt.params, lora_request=prompt.lora_request)
         tokens: list[int] = []
-        text, cached, reason, idle = "", 0, "abort", 0
+        text, cached, idle = "", 0, 0
+        reason: FinishReason = "abort"
         while self._engine.has_unfinished_requests():
             for output in self._engine.step():
                 completion = output.outputs[0]

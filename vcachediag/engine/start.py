@@ -103,7 +103,7 @@ def _engine_record(configured: Configured, session: InProcessSession) -> EngineR
 
 def _stop_tokens(config: Any, session: InProcessSession) -> tuple[tuple[int, str], ...]:
     """End-of-answer tokens of the tokenizer and of the generation config."""
-    ids = {session.eos_token_id}
     extra = config.model_config.try_get_generation_config().get("eos_token_id")
-    ids.update(extra if isinstance(extra, list) else [extra])
-    return tuple((token, session.token_text(token)) for token in sorted(ids - {None}))
+    ids = [session.eos_token_id, *(extra if isinstance(extra, list) else [extra])]
+    known = sorted({token for token in ids if token is not None})
+    return tuple((token, session.token_text(token)) for token in known)

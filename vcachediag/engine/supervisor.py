@@ -4,6 +4,7 @@ vLLM lives in a process of its own: its log cannot mix with the report, a crash 
 costs only that process, and a fresh engine is one restart away. No vLLM is imported here.
 """
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -101,17 +102,13 @@ class EngineProcess:
 
     def kill(self) -> None:
         """End the process and all its children now."""
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         self._process.wait()
         self._replies.close()
         if self._process.stdin is not None:
-            try:
+            with contextlib.suppress(BrokenPipeError):
                 self._process.stdin.close()
-            except BrokenPipeError:
-                pass
 
     def _send(self, line: bytes) -> None:
         assert self._process.stdin is not None

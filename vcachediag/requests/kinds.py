@@ -51,7 +51,7 @@ def _token_id(value: Any) -> bool:
 
 _texts = _list_of(_text)
 
-ANY = Kind("anything", lambda value: True)
+ANY = Kind("anything", lambda _: True)
 FLAG = Kind("true or false", lambda value: isinstance(value, bool))
 TEXT = Kind("a string", _text)
 FILLED = Kind("a string that is not empty", _filled)

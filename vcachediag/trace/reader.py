@@ -28,7 +28,8 @@ def read_trace(folder: Path) -> Trace:
     """
     header = _header(folder)
     damage: list[str] = []
-    requests = tuple(_lines(folder / REQUESTS, RequestRecord, damage))
+    requests: tuple[RequestRecord, ...] = tuple(
+        _lines(folder / REQUESTS, RequestRecord, damage))
     events: list[Event] = []
     for path in sorted((folder / EVENTS).glob("*.jsonl")):
         events += _lines(path, Event, damage)
@@ -52,7 +53,7 @@ def _header(folder: Path) -> Header:
 
 
 def _lines(path: Path, kind: type[T] | object, damage: list[str]) -> Iterator[T]:
-    decoder: msgspec.json.Decoder[T] = msgspec.json.Decoder(kind)  # type: ignore[arg-type]  # a union
+    decoder: msgspec.json.Decoder[T] = msgspec.json.Decoder(kind)
     try:
         stream = path.open("rb")
     except OSError:

@@ -54,7 +54,7 @@ class GlyphOCRProcessingInfo(BaseProcessingInfo):
 
     def get_hf_processor(self, **kwargs: object) -> None:
         """There is no processor on the Hugging Face side: `to_pixel_values` is all it takes."""
-        return None
+        return
 
     def get_supported_mm_processor_kwargs(self) -> dict[str, set[str]]:
         """No scopes: `invert` stays a flat option."""

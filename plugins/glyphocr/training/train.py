@@ -18,12 +18,21 @@ import torch
 from safetensors.torch import save_file
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from transformers import LlamaConfig
-
 from training import lines
 from training.network import COLUMN_PIXELS, CTC_FRAMES_PER_COLUMN, HEADS, WIDTH, GlyphOCRNetwork
-from training.vocabulary import ASSISTANT, BOS, EOS, IMAGE, PAD, TOKEN_IDS, USER, encode
-from training.vocabulary import VOCABULARY, save_tokenizer
+from training.vocabulary import (
+    ASSISTANT,
+    BOS,
+    EOS,
+    IMAGE,
+    PAD,
+    TOKEN_IDS,
+    USER,
+    VOCABULARY,
+    encode,
+    save_tokenizer,
+)
+from transformers import LlamaConfig
 
 IGNORED = -100
 MAX_POSITIONS = 4096

@@ -86,7 +86,8 @@ def test_chat_image_parts_are_numbered(
     assert actual.mm_uuids is None
 
 
-def test_images_are_numbered_across_messages(read_one: ReadOne, page: Image, png: bytes) -> None:
+@pytest.mark.usefixtures("page")
+def test_images_are_numbered_across_messages(read_one: ReadOne, png: bytes) -> None:
     """Numbers go on from message to message; uuids and keys meant for the template are kept."""
     url = "data:image/png;base64," + base64.b64encode(png).decode()
 
