@@ -77,8 +77,18 @@ def _make_folder(options: ReplayOptions, requests: RequestFile) -> Path:
         schema=SCHEMA_VERSION, tool=__version__, started=now(), argv=tuple(sys.argv),
         request_file=str(options.requests), plugins=options.plugins,
         engine_arguments=options.engine_arguments, repeat=options.repeat,
-        max_tokens=options.max_tokens, notes=requests.notes))
+        max_tokens=options.max_tokens, notes=(*requests.notes, *_greedy(requests))))
     return folder
+
+
+def _greedy(requests: RequestFile) -> tuple[str, ...]:
+    """Say it when a request asked for something random."""
+    asked = [request.id for request in requests.requests
+             if (request.sampling.get("temperature") or 0) > 0]
+    if not asked:
+        return ()
+    more = f" and {len(asked) - 3} more" if len(asked) > 3 else ""
+    return (f"Every lane is greedy; the temperature of {', '.join(asked[:3])}{more} is set aside.",)
 
 
 def _remove(folder: Path) -> None:

@@ -39,7 +39,7 @@ def plain() -> Callable[..., dict[str, Any]]:
     def run(*arguments: str) -> dict[str, Any]:
         done = subprocess.run(
             [sys.executable, str(Path(__file__).parent / "plain_vllm.py"), *arguments],
-            capture_output=True, text=True, env=ENVIRONMENT, cwd=ROOT, timeout=280, check=False)
+            capture_output=True, text=True, env=ENVIRONMENT, cwd=ROOT, timeout=580, check=False)
         assert done.stdout, done.stderr[-3000:]
         return json.loads(done.stdout)
 

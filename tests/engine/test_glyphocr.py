@@ -11,7 +11,7 @@ import pytest
 
 from tests.engine.conftest import ENVIRONMENT, MODEL, ROOT
 
-pytestmark = [pytest.mark.engine, pytest.mark.slow]
+pytestmark = [pytest.mark.engine, pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 def test_held_out_lines_are_read(plain):

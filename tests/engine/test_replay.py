@@ -2,7 +2,7 @@
 
 import pytest
 
-pytestmark = [pytest.mark.engine, pytest.mark.slow]
+pytestmark = [pytest.mark.engine, pytest.mark.slow, pytest.mark.timeout(600)]
 TWICE = "01_same_request_twice/requests.jsonl"
 SINGLE_TAIL = "01_same_request_twice/single_token_tail.jsonl"
 OTHER_IMAGE = "02_same_text_other_image/requests.jsonl"
