@@ -16,7 +16,7 @@ replay() {
     local name=$1 plugin=$2 expected=$3 heading=$4 actual=0
     local command=(vcachediag replay examples/01_same_request_twice/requests.jsonl
         --plugin "$plugin" --out "$traces/$name.vcd"
-        -- plugins/glyphocr/model --block-size 32 --dtype float32)
+        -- plugins/glyphocr/model --block-size 32 --dtype float32 --gpu-memory-utilization 0.2)
 
     printf '\n== %s ==\n\n$ %s\n' "$heading" "${command[*]}"
     "${command[@]}" || actual=$?

@@ -24,7 +24,7 @@ def replay() -> Callable[..., tuple[int, dict[str, Any]]]:
         done = subprocess.run(
             [sys.executable, "-m", "vcachediag", "replay", str(ROOT / "examples" / requests),
              "--plugin", plugin, "--format", "json", "--", str(MODEL), "--block-size", "32",
-             "--dtype", dtype, *flags],
+             "--dtype", dtype, "--gpu-memory-utilization", "0.2", *flags],
             capture_output=True, text=True, env=ENVIRONMENT, cwd=ROOT, timeout=240, check=False)
         assert done.stdout, done.stderr
         return done.returncode, json.loads(done.stdout)

@@ -64,6 +64,7 @@ def main() -> None:
     from vllm import LLM, SamplingParams
 
     llm = LLM(model, dtype=dtype, block_size=32, enforce_eager=True, max_model_len=1024,
+              gpu_memory_utilization=0.2,
               allowed_local_media_path=str(ROOT))
     params = SamplingParams(temperature=0, max_tokens=256 if what == "example" else 40)
     result = {"lines": lines, "example": example}[what](llm, params)

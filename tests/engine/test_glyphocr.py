@@ -43,7 +43,7 @@ def test_serves_an_openai_chat_request():
         port = probe.getsockname()[1]
     server = subprocess.Popen(
         ["vllm", "serve", str(MODEL), "--port", str(port), "--host", "127.0.0.1",
-         "--enforce-eager", "--block-size", "32", "--served-model-name", "glyphocr"],
+         "--enforce-eager", "--gpu-memory-utilization", "0.2", "--block-size", "32", "--served-model-name", "glyphocr"],
         env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         request = json.dumps({"model": "glyphocr", "messages": body["messages"],

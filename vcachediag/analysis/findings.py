@@ -23,7 +23,7 @@ def describe_finding(joined: Joined, run: Run, comparisons: dict[str, RunCompari
     if comparison.first_beyond is not None:
         number = evidence(
             f"Logits differ beyond the floor from output step {comparison.first_beyond} on "
-            f"(largest {_size(comparison.worst)} of max|row|, floor {floor.bound:.1e}).")
+            f"({_size(comparison.worst)}; the floor is {floor.bound:.1e}).")
         ruled_out.append(("rounding", number))
     if comparison.split is not None:
         evidence(f"Output token {comparison.split} is the first that differs from "
@@ -36,7 +36,7 @@ def describe_finding(joined: Joined, run: Run, comparisons: dict[str, RunCompari
                if joined.runs[name].start.lane == "reference-2"]
     if repeats and all(c.outcome == "same" for c in repeats):
         number = evidence("Without the cache every request repeats itself, also in reverse order "
-                          f"(largest difference {_size(floor.repeat)}).")
+                          f"({_size(floor.repeat)}).")
         ruled_out.append(("a forward pass that changes by itself", number))
     cold = [c for name, c in comparisons.items() if _is_cold_twin(joined.runs[name], run)]
     if cold and cold[0].outcome in ("same", "benign"):
@@ -90,5 +90,7 @@ def _is_cold_twin(other: Run, run: Run) -> bool:
 
 def _size(value: float | None) -> str:
     if value is None:
-        return "not seen"
-    return "infinite" if value == float("inf") else f"{value:.1e}"
+        return "rows of logits not seen"
+    if value == float("inf"):
+        return "minus infinity on one side only"
+    return f"largest difference {value:.1e} of max|row|" if value else "no difference at all"

@@ -3,6 +3,7 @@
 import base64
 import io
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import PIL.Image
@@ -60,7 +61,7 @@ class PromptRenderer:
             engine_input = self._engine_input(request, body)
             params = body.to_sampling_params(
                 request.max_tokens or max_tokens, self._model_config.get_diff_sampling_param())
-        except (ValueError, TypeError, KeyError) as error:
+        except Exception as error:  # the plugin's own processor may raise anything
             raise _refused(request, error) from error
         params.extra_args = {**(params.extra_args or {}), RUN_KEY: run}
         params.output_kind = capabilities.find("RequestOutputKind").DELTA
@@ -79,7 +80,9 @@ class PromptRenderer:
             kind = capabilities.find("ChatCompletionRequest")
             return kind(messages=placeholder, **request.chat_options, **fields)
         fields.pop("mm_processor_kwargs", None)
-        return capabilities.find("CompletionRequest")(prompt=request.prompt or "", **fields)
+        return capabilities.find("CompletionRequest")(
+            prompt=request.prompt or list(request.prompt_token_ids or ()),
+            **request.chat_options, **fields)
 
     def _engine_input(self, request: Request, body: Any) -> dict[str, Any]:
         extras = {key: value for key, value in (
@@ -170,8 +173,7 @@ def _media_io_kwargs(model_config: Any) -> dict[str, Any]:
 
 def _refused(request: Request, error: Exception) -> RequestFileError:
     path, _, line = request.source.rpartition(":")
-    from pathlib import Path
-
+    cause = f"{type(error).__name__}: {' '.join(str(error).split())[:500]}"
     return RequestFileError(Path(path), int(line), f"vLLM refuses request `{request.id}`",
-                            cause=" ".join(str(error).split()),
+                            cause=cause,
                             hint="see `--max-model-len` and `--limit-mm-per-prompt`")

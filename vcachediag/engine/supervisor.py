@@ -41,6 +41,7 @@ from vcachediag.errors import (
 from vcachediag.trace.writer import ENGINE_LOG
 
 LOG_LINES_SHOWN = 12
+LOG_LINE_SHOWN = 240
 SECONDS_TO_STOP = 20.0
 _ERRORS: dict[int, type[VcachediagError]] = {
     ExitCode.USAGE: UsageError,
@@ -150,4 +151,5 @@ class EngineProcess:
         with self._log.open("rb") as log:
             log.seek(max(0, self._log.stat().st_size - 65_536))
             lines = log.read().decode("utf-8", "replace").splitlines()
-        return tuple(lines[-LOG_LINES_SHOWN:])
+        return tuple(line if len(line) <= LOG_LINE_SHOWN else f"{line[:LOG_LINE_SHOWN]}..."
+                     for line in lines[-LOG_LINES_SHOWN:])
