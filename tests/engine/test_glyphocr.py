@@ -4,8 +4,11 @@ import base64
 import json
 import socket
 import subprocess
+import sys
 import time
+import urllib.error
 import urllib.request
+from pathlib import Path
 
 import pytest
 
@@ -42,8 +45,10 @@ def test_serves_an_openai_chat_request():
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     server = subprocess.Popen(
-        ["vllm", "serve", str(MODEL), "--port", str(port), "--host", "127.0.0.1",
-         "--enforce-eager", "--gpu-memory-utilization", "0.2", "--block-size", "32", "--served-model-name", "glyphocr"],
+        [sys.executable, str(Path(__file__).parent / "vllm_cli.py"), "serve", str(MODEL),
+         "--port", str(port), "--host", "127.0.0.1", "--enforce-eager",
+         "--gpu-memory-utilization", "0.2", "--block-size", "32",
+         "--served-model-name", "glyphocr"],
         env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         request = json.dumps({"model": "glyphocr", "messages": body["messages"],

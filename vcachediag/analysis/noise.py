@@ -60,7 +60,7 @@ def row_difference(left: LogitsRecord, right: LogitsRecord) -> tuple[float, floa
         difference = max(difference, _below_top(known, other))
     difference = max(difference, _sketched(left, right) / math.sqrt(left.vocabulary))
     scale = max(left.max_abs, right.max_abs)
-    return difference, difference / scale if scale else math.inf
+    return difference, difference / scale if scale else difference
 
 
 def _known(row: LogitsRecord) -> dict[int, float]:

@@ -43,6 +43,12 @@ def judge(trace: Trace) -> Verdict:
             "cannot be judged.",
             ("Find what makes the uncached run change: random numbers in the forward pass, "
              "non-deterministic kernels, or state that one request leaves for the next.",))
+    unchecked = _unchecked(joined, comparisons)
+    if unchecked:
+        return _inconclusive(
+            trace, floor, coverage, runs, blind, "the reference was not checked", None,
+            f"Nothing shows that the uncached runs repeat themselves: {unchecked}.",
+            ("Run again to the end; see \"Not observed\" above.",))
     diverged = [run for run in joined.of_lane("cached")
                 if comparisons[run.name].outcome in ("differs", "splits")]
     if diverged:
@@ -132,6 +138,22 @@ def _unstable(joined: Joined, comparisons: dict[str, RunComparison],
         if comparisons[run.name].outcome in ("splits", "differs"):
             return run.name
     return None
+
+
+def _unchecked(joined: Joined, comparisons: dict[str, RunComparison]) -> str:
+    """Why `reference-2` does not vouch for `reference`; empty when it does."""
+    again = joined.by_request("reference-2")
+    for request, truth in joined.by_request("reference").items():
+        if truth.finished is None or truth.finished.error:
+            continue  # then nothing is compared with it
+        run = again.get(request)
+        if run is None:
+            return f"reference-2 has no run of {request}"
+        if comparisons[run.name].outcome == "unknown":
+            return comparisons[run.name].why
+        if run.steps and not run.is_whole:
+            return f"{run.name} was not computed whole and uncached"
+    return ""
 
 
 def _inconclusive(trace: Trace, floor: Floor, coverage: Coverage, runs: tuple[RunSummary, ...],

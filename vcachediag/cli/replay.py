@@ -44,8 +44,8 @@ def command(
     if not engine:
         raise UsageError("no model is named",
                          hint="vcachediag replay REQUESTS -- MODEL [vllm flags]")
-    if output is not None and output.exists() and not force:
-        raise FileError(f"{output} exists already", hint="name another, or add --force")
+    if output is not None:
+        _check_output(output, out, force=force)
     # Imported here: `--help` must answer at once.
     from vcachediag.cli.progress import ProgressLine
     from vcachediag.pipeline import ReplayOptions, replay
@@ -67,6 +67,16 @@ def command(
     else:
         _write(output, text)
     return verdict.exit_code
+
+
+def _check_output(path: Path, trace: Path | None, *, force: bool) -> None:
+    """Refuse what cannot be written before minutes are spent on recording it."""
+    if path.exists() and not force:
+        raise FileError(f"{path} exists already", hint="name another, or add --force")
+    if path.is_dir():
+        raise FileError(f"cannot write {path}", cause="it is a folder")
+    if not path.parent.is_dir() and path.parent != trace:
+        raise FileError(f"cannot write {path}", cause=f"there is no folder {path.parent}")
 
 
 def _write(path: Path, text: str) -> None:

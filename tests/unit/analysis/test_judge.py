@@ -136,7 +136,8 @@ def test_no_hit() -> None:
 
 def test_no_hit_of_a_short_prompt() -> None:
     """A prompt of no more than a block is named as the reason for no hit."""
-    verdict = judge(trace(run("reference", prompt=4), run("cached", prompt=4), prompt=4))
+    lanes = [run(lane, prompt=4) for lane in ("reference", "reference-2", "cached")]
+    verdict = judge(trace(*lanes, prompt=4))
     assert "nothing was exercised" == verdict.headline
     assert verdict.next_steps[0].startswith("The longest prompt has 4 tokens and a block has 4:")
 
@@ -212,7 +213,7 @@ def test_decode_beyond_rounding() -> None:
                           hit(changes={1: {6: HIGHEST * (1 + 65 * UNIT)}})))
     assert 64 * UNIT == verdict.floor.bound
     assert "DIVERGED" == verdict.status
-    assert ["The same token gives other logits in decode"] == [note[:42] for note in verdict.notes]
+    assert ["The same token gives other logits in decode"] == [note[:43] for note in verdict.notes]
 
 
 def test_decode_widens_the_floor() -> None:
@@ -238,3 +239,11 @@ def test_unknown_request_is_left_out() -> None:
     """Records of a run whose request is not in the trace are left out."""
     joined = join(trace(run("reference"), run("reference", request="r9")))
     assert ["reference/r1"] == list(joined.runs)
+
+
+def test_unchecked_reference_is_inconclusive() -> None:
+    """Without a second uncached run nothing vouches for the first: no SAME and no DIVERGED."""
+    verdict = judge(trace(run("reference"), cold(), hit()))
+
+    assert ("INCONCLUSIVE", 3) == (verdict.status, verdict.exit_code)
+    assert "reference-2 has no run of r1" in verdict.says

@@ -2,9 +2,10 @@
 
 import math
 
+import msgspec
 import pytest
 
-from tests.unit.analysis.builders import HIGHEST, UNIT, row
+from tests.unit.analysis.builders import HIGHEST, UNIT, VOCABULARY, row
 from vcachediag.analysis.noise import is_noise, make_floor, row_difference, unit
 
 
@@ -43,7 +44,14 @@ def test_equal_rows() -> None:
 
 def test_digest_alone_is_rounding() -> None:
     """Another digest with no visible difference is a difference of nothing."""
-    assert (0.0, 0.0) == row_difference(row(), row(changes={30: 3.0 + 1e-300, 31: 2.9, 5: HIGHEST}))
+    assert (0.0, 0.0) == row_difference(row(), msgspec.structs.replace(row(), digest="other"))
+
+
+def test_rows_of_zeros() -> None:
+    """Rows of 0.0 and of -0.0 have other bits and no largest value, but are equal."""
+    zero, minus = (row(changes=dict.fromkeys(range(VOCABULARY), value)) for value in (0.0, -0.0))
+    assert zero.digest != minus.digest
+    assert (0.0, 0.0) == row_difference(zero, minus)
 
 
 @pytest.mark.parametrize(("held", "missing"), [(30, 7.0), (33, 6.5)])
@@ -57,7 +65,7 @@ def test_risen_from_below_the_top(held: int, missing: float) -> None:
 
 def test_sketch_sees_outside_the_top() -> None:
     """A change of logits outside the top 20 that no record holds is seen through the sketch."""
-    left, right = row(), row(changes={token: 1.0 for token in range(22, 38)})
+    left, right = row(), row(changes=dict.fromkeys(range(22, 38), 1.0))
     assert left.top_ids == right.top_ids
     assert left.top_logits == right.top_logits
     absolute, relative = row_difference(left, right)
@@ -84,6 +92,13 @@ def test_shared_minus_infinity() -> None:
     left = row(changes={30: -math.inf, 39: -math.inf})
     right = row(changes={30: -math.inf, 39: -math.inf, 6: 7.4})
     assert (2.0, 0.25) == row_difference(left, right)
+
+
+def test_shared_minus_infinity_alone() -> None:
+    """A shared minus infinity is no distance, not NaN, even if it is all that both rows hold."""
+    left = msgspec.structs.replace(row(changes={39: -math.inf}), top_ids=(), top_logits=())
+    right = msgspec.structs.replace(left, digest="other")
+    assert (0.0, 0.0) == row_difference(left, right)
 
 
 @pytest.mark.parametrize("right", [{}, {7: math.nan, 6: 5.0}, {6: math.nan, 8: math.nan}])

@@ -44,7 +44,7 @@ def summarise(logits: torch.Tensor, stop_ids: tuple[int, ...]) -> Row:
     """One row `[vocabulary]`, any float type, as what the trace keeps of it."""
     row = logits.detach().to(torch.float32)
     finite = torch.where(torch.isfinite(row), row, torch.zeros_like(row))
-    top = row.nan_to_num(nan=-torch.inf).topk(min(TOP, row.numel()))
+    top = torch.where(torch.isfinite(row), row, -torch.inf).topk(min(TOP, row.numel()))
     kept = [(i, v) for i, v in zip(top.indices.tolist(), top.values.tolist(), strict=True)
             if v != -torch.inf]
     return Row(
