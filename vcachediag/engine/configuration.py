@@ -1,12 +1,19 @@
 """From the user's flags to vLLM's configuration for the diagnosis, before any weight is read."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from vcachediag.engine import capabilities
 from vcachediag.engine.arguments import ServeArguments
 from vcachediag.engine.prompts import PromptRenderer
-from vcachediag.errors import InconclusiveError, LoadError, UsageError, VcachediagError
+from vcachediag.errors import (
+    InconclusiveError,
+    LoadError,
+    RequestFileError,
+    UsageError,
+    VcachediagError,
+)
 from vcachediag.requests import Request
 from vcachediag.trace.records import Override, RequestRecord
 
@@ -105,7 +112,22 @@ def _render(config: Any, arguments: ServeArguments, requests: tuple[Request, ...
     renderer = capabilities.find("renderer_from_config")(config)
     try:
         prompts = PromptRenderer(config, renderer, arguments)
-        return tuple(prompts.record(request, prompts.render(request, max_tokens=max_tokens))
-                     for request in requests)
+        records = tuple(prompts.record(request, prompts.render(request, max_tokens=max_tokens))
+                        for request in requests)
     finally:
         renderer.shutdown()
+    for record in records:
+        _check_length(record, int(config.model_config.max_model_len))
+    return records
+
+
+def _check_length(record: RequestRecord, limit: int) -> None:
+    """Refuse a prompt that only its expanded images make too long: the renderer lets it pass."""
+    length = len(record.prompt_token_ids)
+    if length >= limit:
+        path, _, line = record.source.rpartition(":")
+        raise RequestFileError(
+            Path(path), int(line), f"the prompt of request `{record.id}` is too long",
+            cause=f"it has {length} tokens, its images included; the model takes {limit}, "
+                  "and one must be left for the answer",
+            hint="raise `--max-model-len`, or shorten the prompt or its images")

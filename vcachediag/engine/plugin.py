@@ -63,7 +63,7 @@ def load(spec: str) -> LoadedPlugin:
         with _watching(classes):
             try:
                 function()
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 raise _raised(spec, function.__name__, error) from error
         if not classes:
             raise LoadError(
@@ -135,7 +135,7 @@ def _from_reference(spec: str, reference: str) -> Callable[[], object]:
     module_name, _, attribute = reference.partition(":")
     try:
         module = importlib.import_module(module_name)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise _raised(spec, f"import {module_name}", error) from error
     return _register_of(spec, module, attribute or "register")
 
@@ -168,7 +168,7 @@ def _import_file(spec: str, path: Path) -> Any:
     sys.modules[name] = module
     try:
         description.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise _raised(spec, f"import {path.name}", error) from error
     return module
@@ -180,7 +180,7 @@ def _extend_path(folder: Path) -> None:
         sys.path.append(str(folder))
 
 
-def _raised(spec: str, what: str, error: Exception) -> LoadError:
+def _raised(spec: str, what: str, error: BaseException) -> LoadError:
     hint = None
     if isinstance(error, ModuleNotFoundError) and error.name:
         hint = f"install it next to vLLM: `pip install {error.name.partition('.')[0]}`"

@@ -20,6 +20,13 @@ from vcachediag.trace.writer import EVENTS, FOOTER, HEADER, REQUESTS
 T = TypeVar("T")
 
 
+class _Version(msgspec.Struct, frozen=True, kw_only=True):
+    """The part of a header that every schema has."""
+
+    schema: int
+    tool: str = "unknown"
+
+
 def read_trace(folder: Path) -> Trace:
     """The records of `folder`, in the order in which each process wrote them.
 
@@ -40,16 +47,18 @@ def read_trace(folder: Path) -> Trace:
 def _header(folder: Path) -> Header:
     path = folder / HEADER
     try:
-        header = msgspec.json.decode(path.read_bytes(), type=Header)
+        data = path.read_bytes()
+        # First of all the version: a newer header may not even decode.
+        version = msgspec.json.decode(data, type=_Version)
+        if version.schema > SCHEMA_VERSION:
+            raise FileError(
+                f"{folder} was written by a newer vcachediag ({version.tool})",
+                cause=f"schema {version.schema}, this version reads up to {SCHEMA_VERSION}",
+                hint="pip install --upgrade vcachediag",
+            )
+        return msgspec.json.decode(data, type=Header)
     except (OSError, msgspec.MsgspecError) as error:
         raise FileError(f"{folder} is not a trace", cause=f"{HEADER}: {error}") from error
-    if header.schema > SCHEMA_VERSION:
-        raise FileError(
-            f"{folder} was written by a newer vcachediag ({header.tool})",
-            cause=f"schema {header.schema}, this version reads up to {SCHEMA_VERSION}",
-            hint="pip install --upgrade vcachediag",
-        )
-    return header
 
 
 def _lines(path: Path, kind: type[T] | object, damage: list[str]) -> Iterator[T]:

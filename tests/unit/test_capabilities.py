@@ -1,0 +1,26 @@
+"""The table of what we touch in vLLM is complete."""
+
+import re
+from pathlib import Path
+
+from vcachediag.engine.capabilities import CAPABILITIES
+
+ENGINE = Path(__file__).resolve().parents[2] / "vcachediag" / "engine"
+
+
+def test_every_name_that_is_looked_up_is_in_the_table() -> None:
+    """A name of vLLM's that the engine looks up is declared, with what it is used for."""
+    used = {name for path in ENGINE.rglob("*.py")
+            for name in re.findall(r'find\("([^"]+)"\)', path.read_text())}
+    declared = {capability.name for capability in CAPABILITIES}
+
+    assert used
+    assert set() == used - declared
+
+
+def test_vllm_is_imported_through_the_table_only() -> None:
+    """No module of the engine imports vLLM by itself."""
+    found = [path.name for path in ENGINE.rglob("*.py")
+             if re.search(r"^\s*(from|import) vllm\b", path.read_text(), re.MULTILINE)]
+
+    assert [] == found
