@@ -18,7 +18,14 @@ from vcachediag.errors import FileError, InterruptedRunError, VcachediagError
 from vcachediag.requests import RequestFile, read_requests
 from vcachediag.trace.reader import read_trace
 from vcachediag.trace.records import SCHEMA_VERSION, Footer, Header, Trace
-from vcachediag.trace.writer import HEADER, create_trace, now, write_footer
+from vcachediag.trace.writer import (
+    EVENTS,
+    HEADER,
+    REQUESTS,
+    create_trace,
+    now,
+    write_footer,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +64,7 @@ def replay(options: ReplayOptions, on_progress: Callable[[str, float | None], No
         trace = read_trace(folder)
         return Replayed(verdict=judge(trace), trace=trace)
     except VcachediagError as error:
-        if any((folder / "events").glob("*.jsonl")):
+        if keep or _has_records(folder):
             keep = True
             error.kept = str(folder)
         raise
@@ -79,6 +86,12 @@ def _make_folder(options: ReplayOptions, requests: RequestFile) -> Path:
         engine_arguments=options.engine_arguments, repeat=options.repeat,
         max_tokens=options.max_tokens, notes=(*requests.notes, *_greedy(requests))))
     return folder
+
+
+def _has_records(folder: Path) -> bool:
+    """Whether anything was recorded before the run failed."""
+    files = [folder / REQUESTS, *(folder / EVENTS).glob("*.jsonl")]
+    return any(path.exists() and path.stat().st_size for path in files)
 
 
 def _greedy(requests: RequestFile) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from vcachediag.errors import ExitCode
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = ROOT / "plugins" / "glyphocr" / "model"
 IMAGE = ROOT / "examples" / "01_same_request_twice" / "images" / "invoice.png"
-FLAGS = ("--block-size", "32", "--dtype", "float32")
+FLAGS = ("--block-size", "32", "--dtype", "float32", "--gpu-memory-utilization", "0.2")
 REQUEST = {"prompt": "<image>Please read the text in this image.", "images": [str(IMAGE)],
            "max_tokens": 8}
 SECONDS_TO_START = 60
@@ -150,7 +150,7 @@ def test_missing_image(tmp_path: Path) -> None:
 
     _fails(_replay(tmp_path), ExitCode.FILE,
            "error: requests.jsonl:1: `images[0]`: cannot read `nowhere.png`",
-           "  caused by: No such file or directory",
+           "  caused by: no such file",
            "hint: paths are relative to the folder of the request file")
 
 

@@ -18,7 +18,8 @@ class Format(StrEnum):
 
 
 def command(
-    requests: Annotated[Path, typer.Argument(help="Request file: JSONL or a JSON array.")],
+    requests: Annotated[Path, typer.Argument(
+        metavar="REQUESTS", help="Request file: JSONL or a JSON array.")],
     engine: Annotated[list[str] | None, typer.Argument(
         metavar="-- MODEL [VLLM FLAGS]", help="The model and flags, exactly as for `vllm serve`.",
     )] = None,

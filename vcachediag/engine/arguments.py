@@ -59,7 +59,7 @@ def parse(arguments: tuple[str, ...]) -> ServeArguments:
 def _parse(words: list[str]) -> Any:
     class Parser(capabilities.find("FlexibleArgumentParser")):  # type: ignore[misc]  # vLLM's own
         def error(self, message: str) -> NoReturn:
-            raise UsageError("vLLM does not understand these flags", cause=message,
+            raise UsageError("vLLM does not understand these flags", cause=_one_line(message),
                              hint="everything after `--` goes to `vllm serve`")
 
         def exit(self, status: int = 0, message: str | None = None) -> NoReturn:  # noqa: ARG002  # argparse's signature
@@ -70,7 +70,13 @@ def _parse(words: list[str]) -> Any:
     try:
         return parser.parse_args(words)
     except (ValueError, TypeError, OSError) as error:
-        raise UsageError("vLLM does not understand these flags", cause=str(error)) from error
+        raise UsageError("vLLM does not understand these flags",
+                         cause=_one_line(str(error))) from error
+
+
+def _one_line(message: str) -> str:
+    """Pydantic, which checks the flags that hold JSON, explains itself over many lines."""
+    return " ".join(message.split())[:600]
 
 
 def _check_folder(model: str) -> None:

@@ -25,6 +25,8 @@ class LaneRunner:
         self._user_token_budget = user_token_budget
         self._whole_token_budget = whole_token_budget
         self._reference: dict[str, FinishedRecord] = {}
+        #: The run under way, for the message when the engine fails in it.
+        self.current = ""
 
     def run(self, spec: LaneSpec, on_progress: Callable[[int, int], None]) -> None:
         """Run one lane; everything that happens is written as records."""
@@ -60,6 +62,7 @@ class LaneRunner:
     def _one(self, spec: LaneSpec, request: Request, attempt: int) -> None:
         run = _run_name(spec, request, attempt)
         appended = self._appended(request) if spec.append_reference_output else ()
+        self.current = run
         self._write(RunRecord(run=run, lane=spec.name, request=request.id, attempt=attempt,
                               appended=len(appended)))
         if spec.emptied:

@@ -62,7 +62,7 @@ def _start_failure(error: Exception) -> VcachediagError:
            for frame in frames):
         where = frames[-1]
         return LoadError("the model did not load", cause=f"{cause} ({where.filename}:"
-                         f"{where.lineno})", hint="the end of vLLM's log has the traceback")
+                         f"{where.lineno})", hint="the traceback is at the end of engine.log")
     return EngineFailedError("the engine did not start", cause=cause)
 
 

@@ -24,7 +24,7 @@ from vcachediag.engine.jobs import (
     RunLane,
     Stage,
 )
-from vcachediag.errors import ExitCode, VcachediagError
+from vcachediag.errors import EngineFailedError, ExitCode, VcachediagError
 from vcachediag.trace.writer import EventWriter
 
 Say = Callable[[Reply], None]
@@ -49,7 +49,7 @@ def main() -> None:
         except Exception as error:  # noqa: BLE001  # whatever vLLM or the plugin raises
             traceback.print_exc()
             say(Failed(exit_code=ExitCode.ENGINE_FAILED, message="the engine failed",
-                       cause=f"{type(error).__name__}: {' '.join(str(error).split())[:500]}",
+                       cause=_words(error),
                        traceback=traceback.format_exc()))
     sys.stdout.flush()
     # vLLM leaves threads behind that would keep the process alive.
@@ -74,9 +74,22 @@ def _serve(job: Job, writer: EventWriter, say: Say) -> None:
         def progress(done: int, total: int, name: str = name) -> None:
             say(Progress(lane=name, done=done, total=total))
 
-        lanes.run(command.spec, progress)
+        try:
+            lanes.run(command.spec, progress)
+        except VcachediagError:
+            raise
+        except Exception as error:
+            traceback.print_exc()
+            raise EngineFailedError(
+                f"the engine failed in {lanes.current}", cause=_words(error),
+                hint="if only runs with a cache hit fail, the plugin cannot resume a prefill"
+                     if name == "cached" else None) from error
         say(LaneDone(lane=name))
     close()
+
+
+def _words(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:500]}"
 
 
 def _prepare_environment() -> None:
