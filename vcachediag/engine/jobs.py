@@ -78,7 +78,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True, tag="progress"):
 
 
 class LaneDone(msgspec.Struct, frozen=True, kw_only=True, tag="lane-done"):
-    """A lane is complete; `failed` runs in it ended with an error of the engine."""
+    """A lane is complete."""
 
     lane: str
 
