@@ -36,10 +36,12 @@ def replay() -> Callable[..., tuple[int, dict[str, Any]]]:
 def plain() -> Callable[..., dict[str, Any]]:
     """Run `plain_vllm.py`; returns its JSON."""
 
-    def run(*arguments: str) -> dict[str, Any]:
+    def run(*arguments: str, plugin: str | None = None) -> dict[str, Any]:
+        plugins = {"VCACHEDIAG_PLUGINS": json.dumps([plugin])} if plugin else {}
         done = subprocess.run(
             [sys.executable, str(Path(__file__).parent / "plain_vllm.py"), *arguments],
-            capture_output=True, text=True, env=ENVIRONMENT, cwd=ROOT, timeout=580, check=False)
+            capture_output=True, text=True, env=ENVIRONMENT | plugins, cwd=ROOT, timeout=580,
+            check=False)
         assert done.stdout, done.stderr[-3000:]
         return json.loads(done.stdout)
 

@@ -1,7 +1,7 @@
-"""Plain vLLM, without vcachediag: `plain_vllm.py lines|example MODEL [DTYPE]`; JSON on stdout.
+"""Plain vLLM: `plain_vllm.py lines|example|uncached MODEL [DTYPE]`; JSON on stdout.
 
 `lines` reads held-out lines under every phrasing; `example` sends the requests of an example
-twice, one at a time, as a user's own script would.
+twice, one at a time, as a user's own script would; `uncached` the same without prefix caching.
 """
 
 import json
@@ -64,10 +64,10 @@ def main() -> None:
     from vllm import LLM, SamplingParams
 
     llm = LLM(model, dtype=dtype, block_size=32, enforce_eager=True, max_model_len=1024,
-              gpu_memory_utilization=0.2,
+              gpu_memory_utilization=0.2, enable_prefix_caching=what != "uncached",
               allowed_local_media_path=str(ROOT))
-    params = SamplingParams(temperature=0, max_tokens=256 if what == "example" else 40)
-    result = {"lines": lines, "example": example}[what](llm, params)
+    params = SamplingParams(temperature=0, max_tokens=40 if what == "lines" else 256)
+    result = {"lines": lines, "example": example, "uncached": example}[what](llm, params)
     os.write(out, json.dumps(result).encode())
     os._exit(0)
 
