@@ -5,7 +5,7 @@ from vcachediag.report.escape import escape, run_label
 from vcachediag.report.figures import counted, figure, listed
 from vcachediag.report.lines import HEADING, STATUS_STYLES, Lines, paragraph
 from vcachediag.report.view import View, finding_label
-from vcachediag.trace.records import NotObservedRecord, Override
+from vcachediag.trace.records import Override
 
 #: More tail lengths than this are given as a range.
 MOST_TAILS = 6
@@ -64,31 +64,14 @@ def ruled_out_section(view: View) -> Lines:
 
 
 def not_observed_section(view: View) -> Lines:
-    """What could not be seen, and why: of the analysis, then of the recording."""
-    found = [(each.what, each.why) for each in view.verdict.not_observed]
-    for record in view.records(NotObservedRecord):
-        where = record.run or record.lane
-        known = any(each.what.startswith(record.what) and each.why == record.why
-                    for each in view.verdict.not_observed)
-        if not known:
-            what = f"{record.what} in {run_label(where)}" if where else record.what
-            found.append((what, record.why))
-    return _bullets("Not observed", [f"{escape(what)}: {escape(why)}" for what, why in found],
-                    view.width)
+    """What could not be seen, and why."""
+    return _bullets("Not observed", [f"{escape(what)}: {escape(why)}"
+                                     for what, why in view.not_observed], view.width)
 
 
 def notes_section(view: View) -> Lines:
-    """Notes of the analysis and of the recording, damage, and how the recording ended."""
-    notes = [*view.verdict.notes, *view.trace.header.notes]
-    notes += [f"trace damaged: {words}" for words in view.trace.damage
-              if not any(words in note for note in notes)]
-    footer = view.trace.footer
-    if footer is None:
-        notes.append("the recording was not closed: it was killed, or is still being written")
-    elif footer.outcome != "complete":
-        detail = f": {footer.detail}" if footer.detail else ""
-        notes.append(f"the recording ended {footer.outcome}{detail}")
-    return _bullets("Notes", [escape(note) for note in dict.fromkeys(notes)], view.width)
+    """Everything else that the reader should know."""
+    return _bullets("Notes", [escape(note) for note in view.notes], view.width)
 
 
 def _bullets(title: str, texts: list[str], width: int) -> Lines:

@@ -5,8 +5,15 @@ from functools import cached_property
 from typing import TypeVar
 
 from vcachediag.analysis.records import Finding, RunComparison, RunSummary, Verdict
-from vcachediag.report.escape import escape
-from vcachediag.trace.records import EngineRecord, FinishedRecord, LaneRecord, Record, Trace
+from vcachediag.report.escape import escape, run_label
+from vcachediag.trace.records import (
+    EngineRecord,
+    FinishedRecord,
+    LaneRecord,
+    NotObservedRecord,
+    Record,
+    Trace,
+)
 
 UNFOLD = "unfold: --all-steps"
 
@@ -56,6 +63,33 @@ class View:
             return None
         summary = self.summary(self.verdict.shown)
         return None if summary is None else summary.comparison
+
+    @cached_property
+    def not_observed(self) -> list[tuple[str, str]]:
+        """What could not be seen, and why: of the analysis, then of the recording."""
+        judged = [(each.what, each.why) for each in self.verdict.not_observed]
+        found = list(judged)
+        for record in self.records(NotObservedRecord):
+            where = record.run or record.lane
+            if not any(what.startswith(record.what) and why == record.why
+                       for what, why in judged):
+                what = f"{record.what} in {run_label(where)}" if where else record.what
+                found.append((what, record.why))
+        return found
+
+    @cached_property
+    def notes(self) -> list[str]:
+        """Notes of the analysis and of the recording, damage, and how the recording ended."""
+        notes = [*self.verdict.notes, *self.trace.header.notes]
+        notes += [f"trace damaged: {words}" for words in self.trace.damage
+                  if not any(words in note for note in notes)]
+        footer = self.trace.footer
+        if footer is None:
+            notes.append("the recording was not closed: it was killed, or is still being written")
+        elif footer.outcome != "complete":
+            detail = f": {footer.detail}" if footer.detail else ""
+            notes.append(f"the recording ended {footer.outcome}{detail}")
+        return list(dict.fromkeys(notes))
 
 
 def finding_label(finding: Finding) -> str:
