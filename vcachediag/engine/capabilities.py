@@ -20,6 +20,12 @@ class Capability:
     places: tuple[str, ...]
     #: What stops working without it.
     used_for: str
+    #: Parameters of the function, or of the class's constructor, that we give or read by name.
+    takes: tuple[str, ...] = ()
+    #: Attributes of its instances that we read; `new|old` where one of several will do.
+    holds: tuple[str, ...] = ()
+    #: Without it something is not observed, and the report says what; the rest works.
+    optional: bool = False
 
 
 CAPABILITIES = (
