@@ -71,6 +71,110 @@ CAPABILITIES = (
     Capability(name="Scheduler.schedule",
                places=("vllm.v1.core.sched.scheduler:Scheduler.schedule",),
                used_for="scheduled tokens per step, and the token budget of a lane"),
+    Capability(name="Scheduler", places=("vllm.v1.core.sched.scheduler:Scheduler",),
+               holds=("requests", "kv_cache_manager", "max_num_scheduled_tokens"),
+               used_for="the requests of a step"),
+    Capability(name="SchedulerOutput", places=("vllm.v1.core.sched.output:SchedulerOutput",),
+               holds=("scheduled_new_reqs", "scheduled_cached_reqs", "num_scheduled_tokens",
+                      "total_num_scheduled_tokens", "scheduled_encoder_inputs",
+                      "finished_req_ids", "free_encoder_mm_hashes|free_encoder_input_ids"),
+               used_for="scheduled tokens per step"),
+    Capability(name="SchedulerOutput.preempted_req_ids",
+               places=("vllm.v1.core.sched.output:SchedulerOutput",),
+               holds=("preempted_req_ids",), optional=True, used_for="preemptions"),
+    Capability(name="NewRequestData", places=("vllm.v1.core.sched.output:NewRequestData",),
+               holds=("req_id", "num_computed_tokens"), used_for="scheduled tokens per step"),
+    Capability(name="CachedRequestData", places=("vllm.v1.core.sched.output:CachedRequestData",),
+               holds=("req_ids", "num_computed_tokens"), used_for="scheduled tokens per step"),
+    Capability(name="Request", places=("vllm.v1.request:Request",),
+               holds=("request_id", "sampling_params", "num_tokens", "num_computed_tokens",
+                      "mm_features|mm_positions"),
+               used_for="telling runs apart"),
+    Capability(name="Request.mm_hashes", places=("vllm.v1.request:Request",),
+               holds=("mm_features|mm_hashes", "cache_salt"),
+               used_for="media identifiers"),
+    Capability(name="KVCacheManager.get_computed_blocks",
+               places=("vllm.v1.core.kv_cache_manager:KVCacheManager.get_computed_blocks",),
+               takes=("request",), used_for="prefix-cache lookups"),
+    Capability(name="KVCacheManager", places=("vllm.v1.core.kv_cache_manager:KVCacheManager",),
+               holds=("enable_caching", "get_block_ids", "block_pool"),
+               used_for="block tables"),
+    Capability(name="KVCacheBlocks", places=("vllm.v1.core.kv_cache_manager:KVCacheBlocks",),
+               holds=("blocks",), used_for="hit blocks"),
+    Capability(name="KVCacheManager.allocate_slots",
+               places=("vllm.v1.core.kv_cache_manager:KVCacheManager.allocate_slots",),
+               takes=("request",), used_for="whose blocks are allocated"),
+    Capability(name="KVCacheManager.free",
+               places=("vllm.v1.core.kv_cache_manager:KVCacheManager.free",),
+               takes=("request",), used_for="whose blocks are freed"),
+    Capability(name="block hashes of a request",
+               places=("vllm.v1.request:Request",
+                       "vllm.v1.core.kv_cache_manager:KVCacheManager"),
+               holds=("block_hashes|req_to_block_hashes",), used_for="block hashes in a lookup"),
+    Capability(name="BlockPool", places=("vllm.v1.core.block_pool:BlockPool",),
+               holds=("num_gpu_blocks",), used_for="the number of blocks"),
+    Capability(name="BlockPool.get_new_blocks",
+               places=("vllm.v1.core.block_pool:BlockPool.get_new_blocks",),
+               used_for="allocated blocks"),
+    Capability(name="BlockPool.touch", places=("vllm.v1.core.block_pool:BlockPool.touch",),
+               used_for="reused blocks"),
+    Capability(name="BlockPool.free_blocks",
+               places=("vllm.v1.core.block_pool:BlockPool.free_blocks",),
+               takes=("ordered_blocks",), used_for="freed blocks"),
+    Capability(name="BlockPool._maybe_evict_cached_block",
+               places=("vllm.v1.core.block_pool:BlockPool._maybe_evict_cached_block",),
+               takes=("block",), used_for="evicted blocks"),
+    Capability(name="BlockPool.reset_prefix_cache",
+               places=("vllm.v1.core.block_pool:BlockPool.reset_prefix_cache",),
+               used_for="resets of the prefix cache"),
+    Capability(name="BlockPool.cache_full_blocks",
+               places=("vllm.v1.core.block_pool:BlockPool.cache_full_blocks",),
+               takes=("request", "blocks", "num_cached_blocks", "num_full_blocks",
+                      "kv_cache_group_id"),
+               used_for="registered blocks"),
+    Capability(name="KVCacheBlock", places=("vllm.v1.core.kv_cache_utils:KVCacheBlock",),
+               holds=("block_id", "ref_cnt", "is_null", "block_hash"),
+               used_for="blocks and their hashes"),
+    Capability(name="KVCacheBlock.pool", places=("vllm.v1.core.kv_cache_utils:KVCacheBlock",),
+               holds=("pool",), optional=True, used_for="freed blocks of several pools"),
+    Capability(name="hash_block_tokens",
+               places=("vllm.v1.core.kv_cache_utils:hash_block_tokens",),
+               used_for="the inputs of block hashes"),
+    Capability(name="block_pool.hash_block_tokens",
+               places=("vllm.v1.core.block_pool:hash_block_tokens",), optional=True,
+               used_for="block hashes where the block pool makes them itself"),
+    Capability(name="generate_block_hash_extra_keys",
+               places=("vllm.v1.core.kv_cache_utils:generate_block_hash_extra_keys",),
+               takes=("request",), used_for="telling extra keys apart"),
+    Capability(name="block_pool.generate_block_hash_extra_keys",
+               places=("vllm.v1.core.block_pool:generate_block_hash_extra_keys",), optional=True,
+               used_for="extra keys where the block pool makes hashes itself"),
+    Capability(name="EncoderCacheManager.check_and_update_cache",
+               places=("vllm.v1.core.encoder_cache_manager:"
+                       "EncoderCacheManager.check_and_update_cache",
+                       "vllm.v1.core.encoder_cache_manager:EncoderCacheManager.has_cache"),
+               takes=("request", "input_id"), used_for="encoder-cache lookups"),
+    Capability(name="EncoderCacheManager.reset",
+               places=("vllm.v1.core.encoder_cache_manager:EncoderCacheManager.reset",),
+               optional=True, used_for="resets of the encoder cache"),
+    Capability(name="EncoderCacheManager",
+               places=("vllm.v1.core.encoder_cache_manager:EncoderCacheManager",),
+               holds=("cached",), used_for="resets of the encoder cache"),
+    Capability(name="PlaceholderRange", places=("vllm.multimodal.inputs:PlaceholderRange",),
+               holds=("offset", "length"), used_for="image spans"),
+    Capability(name="MultiModalFeatureSpec",
+               places=("vllm.multimodal.inputs:MultiModalFeatureSpec",), optional=True,
+               holds=("identifier", "mm_position"), used_for="media identifiers"),
+    Capability(name="BaseMultiModalProcessorCache.is_cached",
+               places=("vllm.multimodal.cache.base:BaseMultiModalProcessorCache.is_cached",
+                       "vllm.multimodal.cache:BaseMultiModalProcessorCache.is_cached"),
+               optional=True, used_for="hits of the processor cache"),
+    Capability(name="get_forward_context",
+               places=("vllm.forward_context:get_forward_context",),
+               used_for="the attention metadata of a step"),
+    Capability(name="ForwardContext", places=("vllm.forward_context:ForwardContext",),
+               holds=("attn_metadata", "no_compile_layers"),
+               used_for="the attention metadata of a step"),
     Capability(name="SamplingParams.skip_reading_prefix_cache",
                places=("vllm.sampling_params:SamplingParams.skip_reading_prefix_cache",),
                used_for="a reference that does not read the prefix cache"),
@@ -110,6 +214,27 @@ def find(name: str) -> Any:
     )
 
 
+def locate(name: str) -> tuple[Any, str]:
+    """Where `name` is kept, to patch it: its class or module, and the attribute there.
+
+    Raises:
+        KeyError, VllmMissingError: as `find`.
+    """
+    found = find(name)
+    for place in _BY_NAME[name].places:
+        module_name, _, path = place.partition(":")
+        parent, _, attribute = path.rpartition(".")
+        try:
+            owner = import_module(module_name)
+            for part in filter(None, parent.split(".")):
+                owner = getattr(owner, part)
+        except (ImportError, AttributeError):
+            continue
+        if getattr(owner, attribute, None) is found:
+            return owner, attribute
+    raise KeyError(name)  # `find` has just found it
+
+
 def version() -> str:
     """vLLM's version, or `not installed`."""
     try:
@@ -132,4 +257,5 @@ def require_all() -> None:
             hint="install vcachediag into the environment that serves your model",
         ) from error
     for capability in CAPABILITIES:
-        find(capability.name)
+        if not capability.optional:
+            find(capability.name)

@@ -49,6 +49,7 @@ class LaneRunner:
             done += 1
             on_progress(done, len(runs))
         self._session.limit_steps(None)
+        self._session.end_lane(spec.name)
 
     def _items(self, spec: LaneSpec) -> Iterator[tuple[Request | Control, int]]:
         items = (self._requests.items if spec.reads_prefix_cache else self._requests.requests)

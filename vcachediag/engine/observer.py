@@ -1,90 +1,117 @@
-"""Turns what the hooks see into records of the run that it belongs to."""
+"""Watches one engine: puts the hooks in, and matches rows of logits to the runs they belong to."""
 
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
+from vcachediag.engine.hooks import blocks, encoder, forward, hashes, processor, schedule
 from vcachediag.engine.hooks import logits as logits_hook
-from vcachediag.engine.hooks import schedule as schedule_hook
+from vcachediag.engine.hooks.log import RUN_KEY, Log
 from vcachediag.engine.hooks.logits import Row
-from vcachediag.trace.records import Event, NotObservedRecord, StepRecord
+from vcachediag.engine.hooks.rows import BatchRows
+from vcachediag.errors import VllmMissingError
+from vcachediag.trace.records import Event, LaneName
 
-#: Key under which a run travels in `SamplingParams.extra_args`.
-RUN_KEY = "vcachediag_run"
+__all__ = ["HOOKS", "RUN_KEY", "Observer"]
+
+#: All hooks, by the names that the trace uses.
+HOOKS = (schedule.HOOK, blocks.LOOKUP, blocks.HOOK, hashes.HOOK, encoder.HOOK, processor.HOOK,
+         forward.HOOK, logits_hook.HOOK)
 
 
 class Observer:
-    """What is seen of the runs under way in this process.
-
-    A hook that fails is noted once per kind and never breaks the run that it watches.
-    """
+    """All hooks of this process."""
 
     def __init__(self, write: Callable[[Event], None]) -> None:
-        self._write = write
-        self._step = 0
+        self._log = Log(write)
+        self._schedule = schedule.ScheduleHook(self._log, self._on_step)
+        self._encoder = encoder.EncoderHook(self._log)
+        self._processor = processor.ProcessorHook(self._log)
+        self._forward = forward.ForwardHook(self._log)
+        self._batch: BatchRows | None = None
         #: Engine request id -> (run, stop token ids), for requests whose row this step samples.
         self._sampling: dict[str, tuple[str, tuple[int, ...]]] = {}
         self._rows: dict[str, list[Row]] = {}
-        self._failed: set[str] = set()
-        self._runner: Any = None
-        #: Most tokens a step may compute; None: the engine's own limit.
-        self.token_budget: int | None = None
-        #: Tokens scheduled in the last step, all runs together.
-        self.last_scheduled = 0
+
+    @property
+    def last_scheduled(self) -> int:
+        """Tokens scheduled in the last step, all runs together."""
+        return self._schedule.last_scheduled
+
+    def limit_steps(self, tokens: int | None) -> None:
+        """Let a step compute at most `tokens`; None: the engine's own limit."""
+        self._schedule.token_budget = tokens
+
+    def record(self, enabled: bool) -> None:
+        """Record what is seen from now on, or let it pass. Limits on steps hold either way."""
+        self._log.enabled = enabled
 
     def install(self) -> None:
-        """Patch the scheduler class; before the engine starts."""
-        schedule_hook.install(budget=lambda: self.token_budget,
-                              see=self._guarded("scheduled tokens", self._see_schedule))
+        """Patch vLLM's classes; before the engine starts.
 
-    def attach(self, runner: Any) -> None:
-        """Watch the logits of the loaded model; after the engine has started."""
-        self._runner = runner
-        logits_hook.install(runner.get_model(), self._guarded("logits", self._see_logits))
+        What this vLLM lacks is written as not observed, hook by hook.
+        """
+        self._schedule.install()
+        for name, install in (
+                (blocks.HOOK, blocks.BlocksHook(self._log).install),
+                (hashes.HOOK, hashes.HashHook(self._log).install),
+                (encoder.HOOK, self._encoder.install),
+                (processor.HOOK, self._processor.install)):
+            try:
+                install()
+            except VllmMissingError as error:
+                self._log.not_observed(name, error.message)
+
+    def attach(self, runner: Any, block_size: int) -> None:
+        """Watch the loaded model; after the engine has started, so that no dummy pass is seen."""
+        model = runner.get_model()
+        self._batch = BatchRows(runner)
+        self._forward.attach(model, self._batch, block_size)
+        logits_hook.install(model, self._log.watched(logits_hook.HOOK, self._see_logits))
+
+    def begin_render(self, run: str) -> None:
+        """The prompt of `run` is rendered from now on."""
+        self._processor.begin(run)
+
+    def end_render(self) -> None:
+        """The prompt is rendered."""
+        self._processor.begin(None)
+
+    def end_run(self, run: str) -> None:
+        """Forget a run that has ended, and rows of it that no token was matched to."""
+        self._forward.end_run(run)
+        self._rows.pop(run, None)
+
+    def end_lane(self, lane: LaneName) -> None:
+        """Write how often each hook saw something."""
+        if self._log.enabled:
+            self._log.end_lane(lane, HOOKS)
 
     def take_rows(self, run: str) -> list[Row]:
         """The rows of `run` that no token was matched to yet, oldest first; they are forgotten."""
         return self._rows.pop(run, [])
 
-    def _guarded(self, what: str, see: Callable[..., None]) -> Callable[..., None]:
-        def guarded(*args: Any) -> None:
-            try:
-                see(*args)
-            except Exception as error:  # noqa: BLE001  # a recorder must never break the run
-                if what not in self._failed:
-                    self._failed.add(what)
-                    self._write(NotObservedRecord(
-                        what=what, why=f"the hook raised {type(error).__name__}: {error}"))
+    def write_logits(self, record: Event) -> None:
+        """Record a row of logits whose token is known now."""
+        self._log.write(logits_hook.HOOK, record)
 
-        return guarded
-
-    def _see_schedule(self, scheduler: Any, output: Any) -> None:
-        self._step += 1
+    def _on_step(self, scheduler: Any, output: Any, before: dict[str, int]) -> None:
+        self._encoder.see_step(scheduler, output)
+        self._forward.see_step(output)
         self._sampling = {}
-        self.last_scheduled = output.total_num_scheduled_tokens
-        before = schedule_hook.computed_before(output)
-        preempted = getattr(output, "preempted_req_ids", None) or ()
         for request_id, scheduled in output.num_scheduled_tokens.items():
             request = scheduler.requests[request_id]
-            params = request.sampling_params
-            run = (params.extra_args or {}).get(RUN_KEY) if params is not None else None
-            if run is None:
-                continue
-            computed = before[request_id]
-            self._write(StepRecord(
-                run=run, step=self._step, num_computed_tokens=computed,
-                num_scheduled_tokens=scheduled, preempted=request_id in preempted))
-            if computed + scheduled >= request.num_tokens:
-                self._sampling[request_id] = (run, _stop_ids(params))
+            run = self._log.run_of(request)
+            if run is not None and before[request_id] + scheduled >= request.num_tokens:
+                self._sampling[request_id] = (run, _stop_ids(request.sampling_params))
 
     def _see_logits(self, logits: torch.Tensor) -> None:
         # Prompt logprobs come through the same method: only the first call of a step samples.
         sampling, self._sampling = self._sampling, {}
-        if not sampling:
+        if not sampling or self._batch is None:
             return
-        batch = getattr(self._runner, "input_batch", None)
-        order = list(getattr(batch, "req_ids", sampling))
+        order = self._batch.order()
         if len(order) != logits.shape[0]:
             raise ValueError(f"{logits.shape[0]} rows of logits for {len(order)} requests")
         for request_id, row in zip(order, logits, strict=True):

@@ -10,7 +10,7 @@ import PIL.Image
 
 from vcachediag.engine import capabilities
 from vcachediag.engine.arguments import ServeArguments
-from vcachediag.engine.observer import RUN_KEY
+from vcachediag.engine.hooks.log import RUN_KEY
 from vcachediag.errors import RequestFileError
 from vcachediag.requests import Image, Request
 from vcachediag.trace.records import ImageSpan, RequestRecord

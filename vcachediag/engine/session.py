@@ -15,7 +15,13 @@ from vcachediag.engine.jobs import Cache
 from vcachediag.engine.observer import Observer
 from vcachediag.engine.prompts import PromptRenderer, RenderedPrompt
 from vcachediag.requests import Control, Request
-from vcachediag.trace.records import Event, FinishedRecord, FinishReason, NotObservedRecord
+from vcachediag.trace.records import (
+    Event,
+    FinishedRecord,
+    FinishReason,
+    LaneName,
+    NotObservedRecord,
+)
 
 #: A run that gets no token for so many steps in a row will never get one.
 STALLED_STEPS = 50
@@ -33,6 +39,9 @@ class Session(Protocol):
     def run(self, request: Request, run: str, *, reads_prefix_cache: bool,
             appended: tuple[int, ...] = (), max_tokens: int | None = None) -> FinishedRecord:
         """Send one request alone and wait for its end; its records are written on the way."""
+
+    def end_lane(self, lane: LaneName) -> None:
+        """A lane is over: write what each hook saw in it."""
 
     def control(self, control: Control) -> str:
         """Do what a control line says; returns the outcome in words."""
@@ -55,7 +64,7 @@ class InProcessSession:
             configured.config, disable_log_stats=True)
         self.seconds_to_start = time.monotonic() - started
         self.runner = _model_runner(self._engine)
-        observer.attach(self.runner)
+        observer.attach(self.runner, int(configured.config.cache_config.block_size))
         self.prompts = PromptRenderer(configured.config, self._engine.renderer,
                                       configured.arguments)
 
@@ -91,14 +100,16 @@ class InProcessSession:
 
     def limit_steps(self, tokens: int | None) -> None:
         """Let a step compute at most `tokens`."""
-        self._observer.token_budget = tokens
+        self._observer.limit_steps(tokens)
 
     def run(self, request: Request, run: str, *, reads_prefix_cache: bool,
             appended: tuple[int, ...] = (), max_tokens: int | None = None) -> FinishedRecord:
         """Send one request alone and wait for its end."""
         started = time.monotonic()
+        self._observer.begin_render(run)
         prompt = self.prompts.render(request, max_tokens=self._default_max_tokens, run=run,
                                      reads_prefix_cache=reads_prefix_cache)
+        self._observer.end_render()
         if appended:
             prompt.engine_input["prompt_token_ids"] = [*prompt.token_ids, *appended]
         if max_tokens is not None:
@@ -106,8 +117,13 @@ class InProcessSession:
             prompt.params.min_tokens = 0
         finished = self._generate(run, prompt, first_index=len(appended))
         finished = _with_seconds(finished, time.monotonic() - started)
+        self._observer.end_run(run)
         self._write(finished)
         return finished
+
+    def end_lane(self, lane: LaneName) -> None:
+        """Write what each hook saw in `lane`."""
+        self._observer.end_lane(lane)
 
     def _generate(self, run: str, prompt: RenderedPrompt, first_index: int) -> FinishedRecord:
         request_id = self._engine.add_request(
@@ -141,8 +157,8 @@ class InProcessSession:
                 why=f"{len(rows)} rows seen for {len(token_ids)} tokens at output token {index}"))
             return
         for offset, (row, token) in enumerate(zip(rows, token_ids, strict=True)):
-            self._write(row.record(run=run, index=index + offset, chosen=token,
-                                   decode=self.token_text))
+            self._observer.write_logits(row.record(
+                run=run, index=index + offset, chosen=token, decode=self.token_text))
 
     def token_text(self, token: int) -> str:
         """A single token, as text."""

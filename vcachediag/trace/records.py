@@ -196,7 +196,7 @@ class LookupRecord(Record, frozen=True, kw_only=True, tag="lookup"):
     step: int
     #: Tokens of the run at this moment.
     asked: int
-    #: Most tokens that could hit: whole blocks, and the last token is always computed.
+    #: Most tokens that could hit: the last token is always computed, and only whole blocks hit.
     limit: int
     found: int
     #: Hit blocks, one list for each KV group, in prompt order; null blocks included.
@@ -266,8 +266,7 @@ class ProcessorRecord(Record, frozen=True, kw_only=True, tag="processor"):
     """Whether a media item of a run was found in the processor cache."""
 
     run: str
-    modality: str
-    #: Place among the items of its modality.
+    #: Counts the items of the run, in the order in which they are looked up.
     index: int
     #: vLLM's `mm_hash`: the key of the processor cache.
     identifier: str

@@ -1,4 +1,4 @@
-"""Rows of logits made small: an exact checksum, and a sketch that tells how far two rows are apart.
+"""Rows made small: an exact checksum, and a sketch that tells how far two rows are apart.
 
 The checksum is the sum of bits_i x w_i modulo 2^64, the row taken as integers and w_i fixed odd
 64-bit weights, so that it depends on neither reduction order nor batch shape. The sketch holds
@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 SKETCH_SIZE = 16
+_INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _SIGN_SEED = 0x5EED
 
 
@@ -26,7 +27,7 @@ def _splitmix64(start: int, count: int) -> np.ndarray:
         return z ^ (z >> np.uint64(31))
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=32)
 def _weights(count: int, device: torch.device) -> torch.Tensor:
     """`[count]` int64, odd."""
     bits = (_splitmix64(0, count) | np.uint64(1)).view(np.int64)
@@ -43,10 +44,29 @@ def _signs(count: int, device: torch.device) -> torch.Tensor:
 
 
 def checksum(row: torch.Tensor) -> str:
-    """16 hex digits of a float32 row `[n]`; equal rows, and in practice only those, are equal."""
-    bits = row.contiguous().view(torch.int32).to(torch.int64)
-    total = int((bits * _weights(row.numel(), row.device)).sum().item())
+    """16 hex digits of a tensor's bits; equal ones, and in practice only those, are equal."""
+    bits = _bits(row).reshape(-1)
+    total = int((bits * _weights_for(bits)).sum().item())
     return f"{total & 0xFFFFFFFFFFFFFFFF:016x}"
+
+
+def checksum_of_rows(rows: torch.Tensor) -> str:
+    """The checksum of the checksums of rows `[n, width]`: needs weights for one row only."""
+    weights = _weights_for(rows[0])
+    # In pieces: the bits take eight bytes each.
+    totals = [(_bits(piece) * weights).sum(dim=1) for piece in rows.split(512)]
+    return checksum(torch.cat(totals))
+
+
+def _bits(tensor: torch.Tensor) -> torch.Tensor:
+    """The bits as signed integers of the tensor's own width, in int64."""
+    return tensor.contiguous().view(_INTEGERS[tensor.element_size()]).to(torch.int64)
+
+
+def _weights_for(row: torch.Tensor) -> torch.Tensor:
+    # Rounded up to a power of two: lengths that change with every step share their weights.
+    size = 1 << max(row.numel() - 1, 0).bit_length()
+    return _weights(size, row.device)[:row.numel()]
 
 
 def sketch(row: torch.Tensor) -> tuple[float, ...]:

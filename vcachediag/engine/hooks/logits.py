@@ -7,8 +7,10 @@ from typing import Any
 import torch
 
 from vcachediag.engine.hooks.digest import checksum, sketch
+from vcachediag.engine.hooks.patch import wrap
 from vcachediag.trace.records import LogitsRecord, StopLogit
 
+HOOK = "logits"
 TOP = 20
 
 
@@ -68,12 +70,8 @@ def install(model: Any, see: Callable[[torch.Tensor], None]) -> None:
 
     Installed after the engine has warmed up, so that dummy passes are not seen.
     """
-    original = model.compute_logits
-
-    def compute_logits(*args: Any, **kwargs: Any) -> Any:
-        logits = original(*args, **kwargs)
+    def after(logits: Any, *_args: Any, **_kwargs: Any) -> None:
         if isinstance(logits, torch.Tensor):
             see(logits)
-        return logits
 
-    model.compute_logits = compute_logits
+    wrap(model, "compute_logits", after=after)
