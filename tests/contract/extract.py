@@ -70,7 +70,7 @@ def _defined(statement: ast.stmt, module: str) -> dict[str, Definition]:
         case ast.FunctionDef() | ast.AsyncFunctionDef():
             return {statement.name: _function(statement, bound=False)}
         case ast.ClassDef():
-            return {statement.name: _class(statement)}
+            return {statement.name: read_class(statement)}
         case ast.Assign():
             value = _value(statement.value, module)
             return {name: value if isinstance(target, ast.Name) else Value()
@@ -128,7 +128,8 @@ def _decorated_with(node: _FunctionNode, name: str) -> bool:
     return any(_dotted(one) == name for one in node.decorator_list)
 
 
-def _class(node: ast.ClassDef) -> Class:
+def read_class(node: ast.ClassDef) -> Class:
+    """The facts of one class."""
     fields: dict[str, None] = {}
     attributes: set[str] = set()
     methods: dict[str, Function] = {}
@@ -172,7 +173,7 @@ def _set_on_self(method: _FunctionNode) -> set[str]:
         return set()
     own = arguments[0].arg
     found = set()
-    for node in ast.walk(method):
+    for node in _inside(method, own):
         match node:
             case ast.Attribute(value=ast.Name(id=name), attr=attribute, ctx=ast.Store()):
                 found |= {attribute} if name == own else set()
@@ -180,6 +181,16 @@ def _set_on_self(method: _FunctionNode) -> set[str]:
                 sets = _dotted(node.func).rpartition(".")[2] in {"setattr", "__setattr__"}
                 found |= {attribute} if name == own and sets else set()
     return found
+
+
+def _inside(node: ast.AST, own: str) -> Iterator[ast.AST]:
+    """All below `node`, but not the functions there that call something else `own`."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) and any(
+                one.arg == own for one in ast.walk(child.args) if isinstance(one, ast.arg)):
+            continue
+        yield child
+        yield from _inside(child, own)
 
 
 def _dotted(node: ast.expr) -> str:

@@ -127,6 +127,8 @@ def test_every_kind_of_attribute_is_seen() -> None:
                 setattr(this, "i", 1)
                 object.__setattr__(this, "j", 1)
                 given.foreign = this.only_read
+                def wrapper(this):
+                    this.foreign = 1
             @staticmethod
             def make(other):
                 other.foreign = 1
