@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from tests.contract.facts import Class, Function, Source
 from tests.contract.resolve import (
     GENERATORS,
+    PYDANTIC,
     Found,
     Gap,
     Lineage,
@@ -56,13 +57,10 @@ def look_everywhere(capabilities: Iterable[Capability], source: Source) -> None:
     """Ask `source` for every module that a check could need, whatever it finds on the way."""
     for capability in capabilities:
         for place in capability.places:
-            owner = place
-            # Each prefix: a method's class may be asked for more of its attributes.
-            while owner.partition(":")[2]:
-                found = find_place(source, owner)
-                if isinstance(found, Found):
-                    instance_lineage(source, found)
-                owner = owner.rpartition(".")[0] if "." in owner.partition(":")[2] else ""
+            # On the way to a method its class and all that this inherits from are looked at.
+            found = find_place(source, place)
+            if isinstance(found, Found):
+                instance_lineage(source, found)
 
 
 def _differences(capability: Capability, place: str, found: Found | Outside,
@@ -105,8 +103,8 @@ def _accepted(found: Found | Outside, family: Lineage | None) -> Function | None
 
 def _constructor(family: Lineage) -> Function | None:
     """The constructor as written, or as generated from the fields."""
-    generated = any(name.rpartition(":")[2].rpartition(".")[2] in GENERATORS
-                    for name in family.outside)
+    outside = {name.rpartition(":")[2].rpartition(".")[2] for name in family.outside}
+    generated = bool(outside & GENERATORS)
     for one in family.own():
         if "__init__" in one.methods:
             return one.methods["__init__"]
@@ -114,7 +112,9 @@ def _constructor(family: Lineage) -> Function | None:
             # Base classes that generate nothing give no parameters.
             return Function(parameters=tuple(
                 name for parent in family.own() if generated or parent.decorated
-                for name in parent.fields))
+                for name in parent.fields
+                # Pydantic's private attributes.
+                if not (outside & PYDANTIC and name.startswith("_"))))
     for one in family.own():
         if "__new__" in one.methods:
             return one.methods["__new__"]

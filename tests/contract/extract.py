@@ -76,6 +76,7 @@ def _defined(statement: ast.stmt, module: str) -> dict[str, Definition]:
             return {name: value if isinstance(target, ast.Name) else Value()
                     for target in statement.targets for name in _names(target)}
         case ast.AnnAssign(target=ast.Name(id=name)):
+            # Without a value too: vLLM sets some of these later, such as `NONE_HASH`.
             return {name: _value(statement.value, module)}
     return {}
 

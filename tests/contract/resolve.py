@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from tests.contract.facts import Class, Function, Link, Module, Source, Value
 
 #: Bases outside vLLM that generate a constructor from annotated fields.
-GENERATORS = {"BaseModel", "NamedTuple", "RootModel", "Struct", "TypedDict"}
+PYDANTIC = {"BaseModel", "RootModel"}
+GENERATORS = PYDANTIC | {"NamedTuple", "Struct", "TypedDict"}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,9 +25,12 @@ FILES = {
             size: int
         class More(Settings):
             extra: int
+            _private: int
+        class Noted(Parent):
+            note: int
         class Sub(base.Base): ...
         class Layer(nn.Module): ...
-        class Open(base.Base):
+        class Open(nn.Module):
             def __new__(cls, anything): ...
         def call(size, group): ...
         version = 1
@@ -36,6 +39,7 @@ FILES = {
     "base.py": """
         from dataclasses import dataclass
         class Base:
+            def __init__(self, given): ...
             def reset(self): self.state = 0
         class Plain:
             unrelated: int
@@ -62,7 +66,8 @@ def _outcome(tmp_path: Path, capability: Capability) -> Outcome:
     needs("vllm.engine:LLM.reset"),
     needs("vllm.engine:LLM.state"),
     needs("vllm.engine:Sub", holds=("state",)),
-    needs("vllm.engine:More", takes=("size", "extra"), holds=("size", "extra")),
+    needs("vllm.engine:More", takes=("size", "extra"), holds=("size", "extra", "_private")),
+    needs("vllm.engine:Noted", takes=("given",), holds=("note",)),
     needs("vllm.engine:Open", takes=("anything",)),
     needs("vllm.engine:call", takes=("size", "group|block")),
     needs("vllm.engine:array"),
@@ -92,6 +97,8 @@ def test_what_is_there_is_found(tmp_path: Path, capability: Capability) -> None:
     (needs("vllm.engine:LLM", holds=("a|b",)), "vllm.engine:LLM has no attribute a or b"),
     (needs("vllm.engine:LLM.run", takes=("gone",)), "vllm.engine:LLM.run takes no gone"),
     (needs("vllm.engine:More", takes=("gone",)), "vllm.engine:More takes no gone"),
+    (needs("vllm.engine:More", takes=("_private",)), "vllm.engine:More takes no _private"),
+    (needs("vllm.engine:Noted", takes=("note",)), "vllm.engine:Noted takes no note"),
     (needs("vllm.engine:Sub", takes=("gone",)), "vllm.engine:Sub takes no gone"),
     (needs("vllm.base:Plain", takes=("unrelated",)), "vllm.base:Plain takes no unrelated"),
     (needs("vllm.base:Config", takes=("unrelated",)), "vllm.base:Config takes no unrelated"),

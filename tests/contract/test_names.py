@@ -27,7 +27,8 @@ def test_every_name_that_a_hook_reads_is_in_the_table() -> None:
     ours = set().union(*map(defined, _texts([*PACKAGE.rglob("*.py")])))
     ours |= {path.stem for path in PACKAGE.rglob("*.py")}
 
-    assert [] == sorted(used - ours - of_libraries(inside) - in_table(CAPABILITIES))
+    unknown = sorted(used - ours - of_libraries(inside) - in_table(CAPABILITIES))
+    assert [] == unknown, f"in no entry of the table: {', '.join(unknown)}"
 
 
 def test_every_attribute_of_the_table_is_used() -> None:
@@ -36,7 +37,8 @@ def test_every_attribute_of_the_table_is_used() -> None:
     used = set().union(*map(mentioned, _texts(engine)))
     held = {name for one in CAPABILITIES for word in one.holds for name in word.split("|")}
 
-    assert [] == sorted(held - used)
+    unused = sorted(held - used)
+    assert [] == unused, f"held by the table, but read nowhere: {', '.join(unused)}"
 
 
 def test_uses_are_seen() -> None:
