@@ -5,55 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.contract.check import Outcome, check
-from tests.contract.synthetic import needs, write
+from tests.contract.synthetic import FILES, needs, write
 from vcachediag.engine.capabilities import Capability
-
-FILES = {
-    "__init__.py": """
-        TABLE = {"LLM": ".engine:LLM"}
-        def __getattr__(name): ...
-    """,
-    "engine.py": """
-        from vllm.base import Base as Parent
-        from vllm import base
-        from pydantic import BaseModel
-        from torch import nn
-        class LLM(Parent):
-            def __init__(self, model, **rest): self.model = model
-            def run(self, prompt, *, limit=None): ...
-        class Settings(BaseModel):
-            size: int
-        class More(Settings):
-            extra: int
-            _private: int
-        class Noted(Parent):
-            note: int
-        class Sub(base.Base): ...
-        class Layer(nn.Module): ...
-        class Open(nn.Module):
-            def __new__(cls, anything): ...
-        def call(size, group): ...
-        version = 1
-        from numpy import array
-    """,
-    "base.py": """
-        from dataclasses import dataclass
-        class Base:
-            def __init__(self, given): ...
-            def reset(self): self.state = 0
-        class Plain:
-            unrelated: int
-        @dataclass
-        class Config(Plain):
-            block_size: int
-        class Registry:
-            def register(self, name): self.names = {}
-        REGISTRY = Registry()
-        loop = loop
-    """,
-    "api/__init__.py": "from vllm.base import *\nfrom vllm.api import inner",
-    "api/inner.py": "from ..engine import LLM as Engine",
-}
 
 
 def _outcome(tmp_path: Path, capability: Capability) -> Outcome:

@@ -6,8 +6,7 @@ import pytest
 
 from tests.contract.check import check, check_all, look_everywhere
 from tests.contract.store import Index, NotIndexedError, build_index, dump, load
-from tests.contract.synthetic import needs, write
-from tests.contract.test_check import FILES
+from tests.contract.synthetic import FILES, needs, write
 from vcachediag.engine.capabilities import Capability
 
 TABLE = (
