@@ -17,13 +17,15 @@ SERVE := $(VENV)/.serve-$(KEY)
 OURS := $(VENV)/.ours-$(KEY)
 DEV := $(VENV)/.dev-$(KEY)-$(DEV_KEY)
 
-.PHONY: help demo test lint venv clean
+.PHONY: help demo test lint contract contract-index venv clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo 'make demo   set up, then replay one request twice: a faulty plugin, then a healthy one'
 	@echo 'make test   set up, then lint and run the tests'
 	@echo 'make lint   ruff, mypy and the import contracts'
+	@echo 'make contract        look up what we need in the sources of many vLLM releases'
+	@echo 'make contract-index  the same, and keep what was found for make test'
 	@echo 'make venv   set up $(VENV) only'
 	@echo 'make clean  remove $(VENV), build/ and what the tools left'
 	@echo
@@ -39,6 +41,13 @@ lint: $(DEV)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Both download 16 wheels once, 1.4 GB in all, and keep their Python files in .contract/.
+contract: $(DEV)
+	@$(BIN)/python -m tests.contract $(ARGS)
+
+contract-index: $(DEV)
+	@$(BIN)/python -m tests.contract --write $(ARGS)
 
 venv: $(OURS)
 
@@ -69,4 +78,4 @@ $(DEV): $(OURS)
 	@touch $@
 
 clean:
-	rm -rf $(VENV) build .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) build .contract .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

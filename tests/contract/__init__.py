@@ -1,0 +1,1 @@
+"""Whether the names and signatures that we need are in many vLLM releases, read from sources."""
