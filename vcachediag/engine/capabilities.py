@@ -4,6 +4,8 @@ Nothing here compares version numbers: a name is there, or it is not. Where a na
 places are tried in order. The README says which versions were run.
 """
 
+import inspect
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -24,7 +26,7 @@ class Capability:
     takes: tuple[str, ...] = ()
     #: Attributes of its instances that we read; `new|old` where one of several will do.
     holds: tuple[str, ...] = ()
-    #: Without it something is not observed, and the report says what; the rest works.
+    #: Without it something is done in another way, or is not observed and the report says so.
     optional: bool = False
 
 
@@ -44,24 +46,55 @@ CAPABILITIES = (
                        "vllm.utils:FlexibleArgumentParser"),
                used_for="the flags of `vllm serve`"),
     Capability(name="ChatCompletionRequest",
-               places=("vllm.entrypoints.openai.chat_completion.protocol:ChatCompletionRequest",),
+               places=("vllm.entrypoints.openai.chat_completion.protocol:ChatCompletionRequest",
+                       "vllm.entrypoints.openai.protocol:ChatCompletionRequest"),
                used_for="chat requests as the server reads them"),
     Capability(name="CompletionRequest",
-               places=("vllm.entrypoints.openai.completion.protocol:CompletionRequest",),
+               places=("vllm.entrypoints.openai.completion.protocol:CompletionRequest",
+                       "vllm.entrypoints.openai.protocol:CompletionRequest"),
                used_for="completion requests as the server reads them"),
+    Capability(name="BaseRenderer.render_chat",
+               places=("vllm.renderers:BaseRenderer.render_chat",),
+               used_for="prompts as the server renders them", optional=True),
     Capability(name="renderer_from_config", places=("vllm.renderers:renderer_from_config",),
-               used_for="prompts as the server renders them"),
+               used_for="prompts as the server renders them", optional=True),
+    # The next five stand in for a renderer where there is none.
+    Capability(name="parse_chat_messages",
+               places=("vllm.entrypoints.chat_utils:parse_chat_messages",),
+               used_for="prompts as the server renders them", optional=True),
+    Capability(name="resolve_chat_template_content_format",
+               places=("vllm.renderers.hf:resolve_chat_template_content_format",
+                       "vllm.entrypoints.chat_utils:resolve_chat_template_content_format"),
+               used_for="prompts as the server renders them", optional=True),
+    Capability(name="apply_hf_chat_template",
+               places=("vllm.renderers.hf:safe_apply_chat_template",
+                       "vllm.entrypoints.chat_utils:apply_hf_chat_template"),
+               used_for="prompts as the server renders them", optional=True),
+    Capability(name="InputPreprocessor", places=("vllm.inputs.preprocess:InputPreprocessor",),
+               used_for="prompts as the server renders them", optional=True),
+    Capability(name="tokenizer_from_config",
+               places=("vllm.tokenizers:cached_tokenizer_from_config",
+                       "vllm.tokenizers:init_tokenizer_from_config",
+                       "vllm.transformers_utils.tokenizer:init_tokenizer_from_configs",
+                       "vllm.transformers_utils.tokenizer_group:init_tokenizer_from_configs"),
+               used_for="prompts as the server renders them", optional=True),
     Capability(name="load_chat_template",
                places=("vllm.renderers.chat_utils:load_chat_template",
                        "vllm.entrypoints.chat_utils:load_chat_template"),
                used_for="--chat-template"),
-    Capability(name="MediaConnector", places=("vllm.multimodal.media:MediaConnector",),
+    Capability(name="MediaConnector",
+               places=("vllm.multimodal.media:MediaConnector",
+                       "vllm.multimodal.utils:MediaConnector"),
                used_for="images as the server loads them"),
     Capability(name="LLMEngine", places=("vllm.v1.engine.llm_engine:LLMEngine",),
                used_for="running requests"),
     Capability(name="LLMEngine.reset_encoder_cache",
                places=("vllm.v1.engine.llm_engine:LLMEngine.reset_encoder_cache",),
-               used_for="a reference without the encoder cache"),
+               used_for="a reference without the encoder cache", optional=True),
+    Capability(name="EncoderCacheManager.check_and_update_cache",
+               places=("vllm.v1.core.encoder_cache_manager:"
+                       "EncoderCacheManager.check_and_update_cache",),
+               used_for="telling whether requests share the encoder cache", optional=True),
     Capability(name="LLMEngine.reset_mm_cache",
                places=("vllm.v1.engine.llm_engine:LLMEngine.reset_mm_cache",),
                used_for="a reference without the processor cache"),
@@ -73,7 +106,9 @@ CAPABILITIES = (
                used_for="scheduled tokens per step, and the token budget of a lane"),
     Capability(name="SamplingParams.skip_reading_prefix_cache",
                places=("vllm.sampling_params:SamplingParams.skip_reading_prefix_cache",),
-               used_for="a reference that does not read the prefix cache"),
+               used_for="a reference that does not read the prefix cache", optional=True),
+    Capability(name="VLLM_USE_V1", places=("vllm.envs:VLLM_USE_V1",),
+               used_for="choosing the V1 engine where there still is another", optional=True),
     Capability(name="RequestOutputKind", places=("vllm.sampling_params:RequestOutputKind",),
                used_for="tokens step by step"),
     Capability(name="LoRARequest", places=("vllm.lora.request:LoRARequest",),
@@ -110,6 +145,21 @@ def find(name: str) -> Any:
     )
 
 
+def has(name: str) -> bool:
+    """Whether this vLLM has what stands behind `name` in the table."""
+    try:
+        find(name)
+    except VllmMissingError:
+        return False
+    return True
+
+
+def accepted(function: Callable[..., Any], **arguments: Any) -> dict[str, Any]:
+    """Those of `arguments` that `function` has a parameter for."""
+    parameters = inspect.signature(function).parameters
+    return {name: value for name, value in arguments.items() if name in parameters}
+
+
 def version() -> str:
     """vLLM's version, or `not installed`."""
     try:
@@ -119,7 +169,7 @@ def version() -> str:
 
 
 def require_all() -> None:
-    """Check the whole table at once.
+    """Check at once everything in the table that we cannot do without.
 
     Raises:
         VllmMissingError: vLLM is missing, or too old or too new for us; names the first gap.
@@ -132,4 +182,5 @@ def require_all() -> None:
             hint="install vcachediag into the environment that serves your model",
         ) from error
     for capability in CAPABILITIES:
-        find(capability.name)
+        if not capability.optional:
+            find(capability.name)

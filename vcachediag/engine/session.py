@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from vcachediag.engine import capabilities
+from vcachediag.engine import caches as engine_caches
+from vcachediag.engine import capabilities, rendering
 from vcachediag.engine.configuration import Configured
 from vcachediag.engine.jobs import Cache
 from vcachediag.engine.observer import Observer
@@ -56,8 +57,9 @@ class InProcessSession:
         self.seconds_to_start = time.monotonic() - started
         self.runner = _model_runner(self._engine)
         observer.attach(self.runner)
-        self.prompts = PromptRenderer(configured.config, self._engine.renderer,
-                                      configured.arguments)
+        self.prompts = PromptRenderer(
+            configured.config, rendering.from_engine(configured.config, self._engine,
+                                                     configured.arguments), configured.arguments)
 
     @property
     def model(self) -> Any:
@@ -72,7 +74,7 @@ class InProcessSession:
     @property
     def eos_token_id(self) -> int | None:
         """The tokenizer's own end-of-answer token."""
-        return getattr(self._engine.get_tokenizer(), "eos_token_id", None)
+        return getattr(self.prompts.tokenizer, "eos_token_id", None)
 
     @property
     def _core(self) -> Any:
@@ -82,9 +84,11 @@ class InProcessSession:
         """Empty the named caches."""
         if "processor" in caches:
             self._engine.reset_mm_cache()
-        if "encoder" in caches:
-            self._engine.reset_encoder_cache()
-        if "prefix" in caches and not self._engine.reset_prefix_cache():
+        if "encoder" in caches and not engine_caches.empty_encoder(self._engine, self.runner):
+            self._write(NotObservedRecord(
+                what="a run with an empty encoder cache",
+                why="this vLLM shares it between requests and has no way to empty it"))
+        if "prefix" in caches and not engine_caches.empty_prefix(self._engine):
             self._write(NotObservedRecord(
                 what="a run with an empty prefix cache",
                 why="vLLM did not empty the prefix cache: blocks are still in use"))
@@ -110,8 +114,9 @@ class InProcessSession:
         return finished
 
     def _generate(self, run: str, prompt: RenderedPrompt, first_index: int) -> FinishedRecord:
+        # Earlier vLLM takes the name that we give and returns nothing.
         request_id = self._engine.add_request(
-            run, prompt.engine_input, prompt.params, lora_request=prompt.lora_request)
+            run, prompt.engine_input, prompt.params, lora_request=prompt.lora_request) or run
         tokens: list[int] = []
         text, cached, idle = "", 0, 0
         reason: FinishReason = "abort"
@@ -125,7 +130,8 @@ class InProcessSession:
                 reason = completion.finish_reason or reason
             idle = 0 if self._observer.last_scheduled else idle + 1
             if idle >= STALLED_STEPS:
-                self._engine.abort_request([request_id], internal=True)
+                self._engine.abort_request([request_id], **capabilities.accepted(
+                    self._engine.abort_request, internal=True))
                 return FinishedRecord(
                     run=run, token_ids=tuple(tokens), text=text, reason="error",
                     num_cached_tokens=cached,
@@ -147,8 +153,8 @@ class InProcessSession:
     def token_text(self, token: int) -> str:
         """A single token, as text."""
         if token not in self._texts:
-            tokenizer = self._engine.get_tokenizer()
-            self._texts[token] = tokenizer.decode([token], skip_special_tokens=False)
+            self._texts[token] = self.prompts.tokenizer.decode([token],
+                                                              skip_special_tokens=False)
         return self._texts[token]
 
     def control(self, control: Control) -> str:
