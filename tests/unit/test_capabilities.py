@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from vcachediag.engine.capabilities import CAPABILITIES
+from vcachediag.engine.capabilities import CAPABILITIES, accepted
 
 ENGINE = Path(__file__).resolve().parents[2] / "vcachediag" / "engine"
 
@@ -11,7 +11,7 @@ ENGINE = Path(__file__).resolve().parents[2] / "vcachediag" / "engine"
 def test_every_name_that_is_looked_up_is_in_the_table() -> None:
     """A name of vLLM's that the engine looks up is declared, with what it is used for."""
     used = {name for path in ENGINE.rglob("*.py")
-            for name in re.findall(r'find\("([^"]+)"\)', path.read_text())}
+            for name in re.findall(r'\b(?:find|has)\("([^"]+)"\)', path.read_text())}
     declared = {capability.name for capability in CAPABILITIES}
 
     assert used
@@ -24,3 +24,20 @@ def test_vllm_is_imported_through_the_table_only() -> None:
              if re.search(r"^\s*(from|import) vllm\b", path.read_text(), re.MULTILINE)]
 
     assert [] == found
+
+
+def test_no_version_is_compared() -> None:
+    """What a vLLM has is asked of it: its version is only shown."""
+    found = [path.name for path in ENGINE.rglob("*.py")
+             if re.search(r"version\(\) *[<>=!]|[<>=]=? *version\(|__version__ *[<>=!]",
+                          path.read_text())]
+
+    assert [] == found
+
+
+def test_only_known_parameters_are_given() -> None:
+    """A parameter that this vLLM's function does not have is left out."""
+    def function(known: int, *, other: int = 0) -> int:
+        return known + other
+
+    assert {"known": 1, "other": 2} == accepted(function, known=1, other=2, unknown=3)

@@ -53,8 +53,9 @@ CAPABILITIES = (
                places=("vllm.entrypoints.openai.completion.protocol:CompletionRequest",
                        "vllm.entrypoints.openai.protocol:CompletionRequest"),
                used_for="completion requests as the server reads them"),
+    # The first renderers, in `vllm.renderers.protocol`, left images to the engine: not enough.
     Capability(name="BaseRenderer.render_chat",
-               places=("vllm.renderers:BaseRenderer.render_chat",),
+               places=("vllm.renderers.base:BaseRenderer.render_chat",),
                used_for="prompts as the server renders them", optional=True),
     Capability(name="renderer_from_config", places=("vllm.renderers:renderer_from_config",),
                used_for="prompts as the server renders them", optional=True),

@@ -56,12 +56,13 @@ class PreprocessorRendering:
         tools = [tool.model_dump() for tool in body.tools] if body.tools else None
         conversation, data, uuids = self._parse(messages, template, tools)
         options = self._arguments.default_chat_template_kwargs | (body.chat_template_kwargs or {})
-        text = capabilities.find("apply_hf_chat_template")(
+        apply = capabilities.find("apply_hf_chat_template")
+        text = apply(
             tokenizer=self._tokenizer, conversation=conversation, model_config=self._config,
+            **capabilities.accepted(apply, tokenize=False),
             **{"chat_template": template, "tools": tools, "documents": body.documents,
                "add_generation_prompt": body.add_generation_prompt,
-               "continue_final_message": body.continue_final_message, "tokenize": False,
-               **options})
+               "continue_final_message": body.continue_final_message, **options})
         prompt = {"prompt_token_ids": self._tokenize(body, text)}
         if data is not None:
             prompt["multi_modal_data"] = data
