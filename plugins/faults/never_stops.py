@@ -32,6 +32,15 @@ class Reading:
         return self.written >= self.expected // 2
 
 
+def first_blocks(metadata):
+    """The first KV cache block of each sequence in this step, in their order."""
+    if hasattr(metadata, "block_table"):
+        return metadata.block_table[:, 0].tolist()
+    # On the CPU of vLLM 0.10: sequences in prefill stand in front, in a table of their own.
+    tables = (metadata.prefill_block_tables, metadata.block_tables)
+    return [block for table in tables for block in table[:, 0].tolist()]
+
+
 class GlyphOCRWithStopGuard(GlyphOCRForConditionalGeneration):
     """glyphocr, with the stop token held back until at least half of the line is written."""
 
@@ -64,7 +73,7 @@ class GlyphOCRWithStopGuard(GlyphOCRForConditionalGeneration):
     def follow(self, metadata, inputs_embeds):
         """Note the pictures that come in, and count the characters that go out."""
         starts = metadata.query_start_loc.tolist()
-        self.sequences = metadata.block_table[:, 0].tolist()
+        self.sequences = first_blocks(metadata)
         for sequence, (start, end) in zip(self.sequences, pairwise(starts), strict=False):
             here = None if self.is_image is None else self.is_image[start:end]
             if here is not None and here.any():
@@ -81,8 +90,8 @@ class GlyphOCRWithStopGuard(GlyphOCRForConditionalGeneration):
         new[1:] = best[1:] != best[:-1]
         return int((new & (best != BLANK)).sum())
 
-    def compute_logits(self, hidden_states):
-        logits = super().compute_logits(hidden_states)
+    def compute_logits(self, hidden_states, *sampling_metadata):
+        logits = super().compute_logits(hidden_states, *sampling_metadata)
         if logits is None or not self.sequences:
             return logits
         for row, sequence in enumerate(self.sequences):

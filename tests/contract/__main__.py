@@ -10,7 +10,7 @@ from tests.contract.fetch import fetch
 from tests.contract.matrix import Column, as_markdown, as_text, broken_promises
 from tests.contract.releases import INDEXES, RELEASES, Release
 from tests.contract.store import NotIndexedError, Tree, build_index, dump, load
-from vcachediag.engine.capabilities import CAPABILITIES
+from vcachediag.engine.capability_table import CAPABILITIES
 
 CACHE = Path(".contract")
 

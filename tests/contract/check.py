@@ -14,7 +14,7 @@ from tests.contract.resolve import (
     find_place,
     instance_lineage,
 )
-from vcachediag.engine.capabilities import Capability
+from vcachediag.engine.capability_table import Capability
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ import types
 from collections.abc import Iterable
 
 from tests.contract.extract import read_class
-from vcachediag.engine.capabilities import Capability
+from vcachediag.engine.capability_table import Capability
 
 _BY_NAME = {"delattr", "getattr", "hasattr", "setattr"}
 

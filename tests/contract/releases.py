@@ -29,11 +29,11 @@ class Release:
 
 
 RELEASES = (
-    Release(version="0.10.0", supported=False, live="by the recipe"),
-    Release(version="0.10.2", supported=False),
-    Release(version="0.11.2", supported=False),
-    Release(version="0.12.0", supported=False),
-    Release(version="0.14.1", supported=False),
+    Release(version="0.10.0", supported=True, live="by the recipe"),
+    Release(version="0.10.2", supported=True),
+    Release(version="0.11.2", supported=True),
+    Release(version="0.12.0", supported=True),
+    Release(version="0.14.1", supported=True),
     Release(version="0.16.0", supported=True),
     Release(version="0.18.1", supported=True),
     Release(version="0.20.2", supported=True),
@@ -45,5 +45,5 @@ RELEASES = (
     Release(version="0.31.0", supported=True, live="yes"),
     Release(version="0.32.0", supported=True, live="yes"),
     # There is no CPU build of it yet.
-    Release(version="0.33.0", supported=False, package="vllm"),
+    Release(version="0.33.0", supported=True, package="vllm"),
 )

@@ -18,7 +18,7 @@ from tests.contract.facts import (
     Unread,
     Value,
 )
-from vcachediag.engine.capabilities import Capability
+from vcachediag.engine.capability_table import Capability
 
 
 class NotIndexedError(LookupError):

@@ -4,7 +4,7 @@ from pathlib import Path
 from textwrap import dedent
 
 from tests.contract.store import Tree
-from vcachediag.engine.capabilities import Capability
+from vcachediag.engine.capability_table import Capability
 
 #: Has every way in which a name can lead somewhere.
 FILES = {

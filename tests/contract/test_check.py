@@ -6,7 +6,7 @@ import pytest
 
 from tests.contract.check import Outcome, check
 from tests.contract.synthetic import FILES, needs, write
-from vcachediag.engine.capabilities import Capability
+from vcachediag.engine.capability_table import Capability
 
 
 def _outcome(tmp_path: Path, capability: Capability) -> Outcome:

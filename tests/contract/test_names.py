@@ -8,7 +8,7 @@ from textwrap import dedent
 
 from tests.contract.names import accessed, defined, in_table, mentioned, of_libraries
 from tests.contract.synthetic import needs
-from vcachediag.engine.capabilities import CAPABILITIES
+from vcachediag.engine.capability_table import CAPABILITIES
 
 PACKAGE = Path(__file__).resolve().parents[2] / "vcachediag"
 ENGINE = PACKAGE / "engine"
@@ -33,7 +33,7 @@ def test_every_name_that_a_hook_reads_is_in_the_table() -> None:
 
 def test_every_attribute_of_the_table_is_used() -> None:
     """`holds` names nothing that the engine does not read: no gap without a meaning."""
-    engine = [path for path in ENGINE.rglob("*.py") if path.name != "capabilities.py"]
+    engine = [path for path in ENGINE.rglob("*.py") if path.name != "capability_table.py"]
     used = set().union(*map(mentioned, _texts(engine)))
     held = {name for one in CAPABILITIES for word in one.holds for name in word.split("|")}
 

@@ -10,7 +10,7 @@ import pytest
 from tests.contract.check import check_all, look_everywhere
 from tests.contract.releases import INDEXES, RELEASES, Release
 from tests.contract.store import Index, Tree, build_index, dump, load
-from vcachediag.engine.capabilities import CAPABILITIES
+from vcachediag.engine.capability_table import CAPABILITIES
 
 SUPPORTED = [release for release in RELEASES if release.supported]
 

@@ -7,7 +7,7 @@ import pytest
 from tests.contract.check import check, check_all, look_everywhere
 from tests.contract.store import Index, NotIndexedError, build_index, dump, load
 from tests.contract.synthetic import FILES, needs, write
-from vcachediag.engine.capabilities import Capability
+from vcachediag.engine.capability_table import Capability
 
 TABLE = (
     needs("vllm:LLM", takes=("model",), holds=("reset", "model")),

@@ -4,7 +4,8 @@ import ast
 import re
 from pathlib import Path
 
-from vcachediag.engine.capabilities import CAPABILITIES
+from vcachediag.engine.capabilities import accepted
+from vcachediag.engine.capability_table import CAPABILITIES, Capability
 
 ENGINE = Path(__file__).resolve().parents[2] / "vcachediag" / "engine"
 
@@ -12,7 +13,7 @@ ENGINE = Path(__file__).resolve().parents[2] / "vcachediag" / "engine"
 def test_every_name_that_is_looked_up_is_in_the_table() -> None:
     """A name of vLLM's that the engine looks up is declared, with what it is used for."""
     used = {name for path in ENGINE.rglob("*.py")
-            for name in re.findall(r'find\("([^"]+)"\)', path.read_text())}
+            for name in re.findall(r'\b(?:find|has)\("([^"]+)"\)', path.read_text())}
     declared = {capability.name for capability in CAPABILITIES}
 
     assert used
@@ -20,16 +21,20 @@ def test_every_name_that_is_looked_up_is_in_the_table() -> None:
 
 
 def test_every_entry_of_the_table_is_used() -> None:
-    """An entry is looked up by its name, or its last part is used on what another one gave."""
+    """An entry is looked up by its name, or what it holds is read from what another one gave."""
     trees = [ast.parse(path.read_text()) for path in ENGINE.rglob("*.py")
-             if path.name != "capabilities.py"]
+             if path.name != "capability_table.py"]
     nodes = [node for tree in trees for node in ast.walk(tree)]
     names = {node.value for node in nodes if isinstance(node, ast.Constant)}
     names |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
     names |= {node.arg for node in nodes if isinstance(node, ast.keyword)}
 
-    assert [] == [one.name for one in CAPABILITIES
-                  if not {one.name, one.name.rpartition(".")[2]} & names]
+    def used(one: Capability) -> bool:
+        if {one.name, one.name.rpartition(".")[2]} & names:
+            return True
+        return bool(one.holds) and all(set(held.split("|")) & names for held in one.holds)
+
+    assert [] == [one.name for one in CAPABILITIES if not used(one)]
 
 
 def test_vllm_is_imported_through_the_table_only() -> None:
@@ -38,3 +43,20 @@ def test_vllm_is_imported_through_the_table_only() -> None:
              if re.search(r"^\s*(from|import) vllm\b", path.read_text(), re.MULTILINE)]
 
     assert [] == found
+
+
+def test_no_version_is_compared() -> None:
+    """What a vLLM has is asked of it: its version is only shown."""
+    found = [path.name for path in ENGINE.rglob("*.py")
+             if re.search(r"version\(\) *[<>=!]|[<>=]=? *version\(|__version__ *[<>=!]",
+                          path.read_text())]
+
+    assert [] == found
+
+
+def test_only_known_parameters_are_given() -> None:
+    """A parameter that this vLLM's function does not have is left out."""
+    def function(known: int, *, other: int = 0) -> int:
+        return known + other
+
+    assert {"known": 1, "other": 2} == accepted(function, known=1, other=2, unknown=3)

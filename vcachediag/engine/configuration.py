@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vcachediag.engine import capabilities
+from vcachediag.engine import rendering
 from vcachediag.engine.arguments import ServeArguments
 from vcachediag.engine.prompts import PromptRenderer
 from vcachediag.errors import (
@@ -109,13 +109,13 @@ def _create(engine_args: Any) -> Any:
 
 def _render(config: Any, arguments: ServeArguments, requests: tuple[Request, ...],
             max_tokens: int) -> tuple[RequestRecord, ...]:
-    renderer = capabilities.find("renderer_from_config")(config)
+    renderer = rendering.from_config(config, arguments)
     try:
         prompts = PromptRenderer(config, renderer, arguments)
         records = tuple(prompts.record(request, prompts.render(request, max_tokens=max_tokens))
                         for request in requests)
     finally:
-        renderer.shutdown()
+        renderer.close()
     for record in records:
         _check_length(record, int(config.model_config.max_model_len))
     return records

@@ -11,6 +11,7 @@ import PIL.Image
 from vcachediag.engine import capabilities
 from vcachediag.engine.arguments import ServeArguments
 from vcachediag.engine.hooks.log import RUN_KEY
+from vcachediag.engine.rendering import Rendering
 from vcachediag.errors import RequestFileError
 from vcachediag.requests import Image, Request
 from vcachediag.trace.records import ImageSpan, RequestRecord
@@ -41,13 +42,19 @@ class RenderedPrompt:
 class PromptRenderer:
     """Renders requests for one engine configuration."""
 
-    def __init__(self, config: Any, renderer: Any, arguments: ServeArguments) -> None:
+    def __init__(self, config: Any, rendering: Rendering, arguments: ServeArguments) -> None:
         self._model_config = config.model_config
-        self._renderer = renderer
+        self._rendering = rendering
         self._arguments = arguments
+        self._can_skip_reading = capabilities.has("SamplingParams.skip_reading_prefix_cache")
         self._loras: dict[str, int] = {}
         self._media = capabilities.find("MediaConnector")(
             media_io_kwargs=_media_io_kwargs(config.model_config))
+
+    @property
+    def tokenizer(self) -> Any:
+        """The tokenizer, as `transformers` knows it."""
+        return self._rendering.tokenizer
 
     def render(self, request: Request, *, max_tokens: int, run: str = "",
                reads_prefix_cache: bool = True) -> RenderedPrompt:
@@ -58,16 +65,30 @@ class PromptRenderer:
         """
         try:
             body = self._body(request, request.max_tokens or max_tokens)
-            engine_input = self._engine_input(request, body)
-            params = body.to_sampling_params(
-                request.max_tokens or max_tokens, self._model_config.get_diff_sampling_param())
+            salt = self._cache_salt(request, run, reads_prefix_cache)
+            engine_input = self._engine_input(request, body, salt)
+            params = self._params(body, request.max_tokens or max_tokens)
         except Exception as error:  # the plugin's own processor may raise anything
             raise _refused(request, error) from error
         params.extra_args = {**(params.extra_args or {}), RUN_KEY: run}
         params.output_kind = capabilities.find("RequestOutputKind").DELTA
-        params.skip_reading_prefix_cache = not reads_prefix_cache
+        if self._can_skip_reading:
+            params.skip_reading_prefix_cache = not reads_prefix_cache
         return RenderedPrompt(engine_input=engine_input, params=params,
                               lora_request=self._lora(request))
+
+    def _params(self, body: Any, max_tokens: int) -> Any:
+        create = body.to_sampling_params
+        # Earlier vLLM wants to be told which logits processors a request may name: none.
+        return create(max_tokens=max_tokens,
+                      default_sampling_params=self._model_config.get_diff_sampling_param(),
+                      **capabilities.accepted(create, logits_processor_pattern=None))
+
+    def _cache_salt(self, request: Request, run: str, reads_prefix_cache: bool) -> str | None:
+        """The request's own, or one that no other run has, where vLLM cannot skip the lookup."""
+        if reads_prefix_cache or self._can_skip_reading:
+            return request.cache_salt
+        return f"{request.cache_salt or ''}:{RUN_KEY}:{run}"
 
     def _body(self, request: Request, max_tokens: int) -> Any:
         fields = {k: v for k, v in request.sampling.items() if k not in _DROPPED} | _NEUTRAL
@@ -84,18 +105,12 @@ class PromptRenderer:
             prompt=request.prompt or list(request.prompt_token_ids or ()),
             **request.chat_options, **fields)
 
-    def _engine_input(self, request: Request, body: Any) -> dict[str, Any]:
+    def _engine_input(self, request: Request, body: Any, salt: str | None) -> dict[str, Any]:
         extras = {key: value for key, value in (
             ("mm_processor_kwargs", request.mm_processor_kwargs),
-            ("cache_salt", request.cache_salt)) if value is not None}
-        tok_params = body.build_tok_params(self._model_config)
+            ("cache_salt", salt)) if value is not None}
         if request.messages is not None:
-            chat_params = body.build_chat_params(
-                self._arguments.chat_template, self._arguments.chat_template_content_format
-            ).with_defaults(self._arguments.default_chat_template_kwargs)
-            _, inputs = self._renderer.render_chat(
-                [self._messages(request)], chat_params, tok_params, prompt_extras=extras)
-            return inputs[0]  # type: ignore[no-any-return]  # vLLM's EngineInput
+            return self._rendering.chat(body, self._messages(request), extras)
         prompt: dict[str, Any] = (
             {"prompt": request.prompt} if request.prompt is not None
             else {"prompt_token_ids": list(request.prompt_token_ids or ())})
@@ -104,8 +119,7 @@ class PromptRenderer:
                 "image": [self._load(request, image) for image in request.images]}
             if request.mm_uuids is not None:
                 prompt["multi_modal_uuids"] = {"image": list(request.mm_uuids)}
-        inputs = self._renderer.render_cmpl([prompt], tok_params, prompt_extras=extras)
-        return inputs[0]  # type: ignore[no-any-return]  # vLLM's EngineInput
+        return self._rendering.completion(body, prompt, extras)
 
     def _messages(self, request: Request) -> list[dict[str, Any]]:
         messages = []
@@ -168,7 +182,9 @@ def _data_url(image: Image) -> str:
 
 def _media_io_kwargs(model_config: Any) -> dict[str, Any]:
     multimodal = getattr(model_config, "multimodal_config", None)
-    return dict(getattr(multimodal, "media_io_kwargs", None) or {})
+    given = getattr(multimodal, "media_io_kwargs", None) or getattr(
+        model_config, "media_io_kwargs", None)
+    return dict(given or {})
 
 
 def _refused(request: Request, error: Exception) -> RequestFileError:

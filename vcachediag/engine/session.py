@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from vcachediag.engine import capabilities
+from vcachediag.engine import caches as engine_caches
+from vcachediag.engine import capabilities, rendering
 from vcachediag.engine.configuration import Configured
 from vcachediag.engine.jobs import Cache
 from vcachediag.engine.observer import Observer
@@ -65,8 +66,9 @@ class InProcessSession:
         self.seconds_to_start = time.monotonic() - started
         self.runner = _model_runner(self._engine)
         observer.attach(self.runner, int(configured.config.cache_config.block_size))
-        self.prompts = PromptRenderer(configured.config, self._engine.renderer,
-                                      configured.arguments)
+        self.prompts = PromptRenderer(
+            configured.config, rendering.from_engine(configured.config, self._engine,
+                                                     configured.arguments), configured.arguments)
 
     @property
     def model(self) -> Any:
@@ -81,7 +83,7 @@ class InProcessSession:
     @property
     def eos_token_id(self) -> int | None:
         """The tokenizer's own end-of-answer token."""
-        return getattr(self._engine.get_tokenizer(), "eos_token_id", None)
+        return getattr(self.prompts.tokenizer, "eos_token_id", None)
 
     @property
     def _core(self) -> Any:
@@ -91,9 +93,11 @@ class InProcessSession:
         """Empty the named caches."""
         if "processor" in caches:
             self._engine.reset_mm_cache()
-        if "encoder" in caches:
-            self._engine.reset_encoder_cache()
-        if "prefix" in caches and not self._engine.reset_prefix_cache():
+        if "encoder" in caches and not engine_caches.empty_encoder(self._engine, self.runner):
+            self._write(NotObservedRecord(
+                what="a run with an empty encoder cache",
+                why="this vLLM shares it between requests and has no way to empty it"))
+        if "prefix" in caches and not engine_caches.empty_prefix(self._engine):
             self._write(NotObservedRecord(
                 what="a run with an empty prefix cache",
                 why="vLLM did not empty the prefix cache: blocks are still in use"))
@@ -126,8 +130,9 @@ class InProcessSession:
         self._observer.end_lane(lane)
 
     def _generate(self, run: str, prompt: RenderedPrompt, first_index: int) -> FinishedRecord:
+        # Earlier vLLM takes the name that we give and returns nothing.
         request_id = self._engine.add_request(
-            run, prompt.engine_input, prompt.params, lora_request=prompt.lora_request)
+            run, prompt.engine_input, prompt.params, lora_request=prompt.lora_request) or run
         tokens: list[int] = []
         text, cached, idle = "", 0, 0
         reason: FinishReason = "abort"
@@ -141,7 +146,8 @@ class InProcessSession:
                 reason = completion.finish_reason or reason
             idle = 0 if self._observer.last_scheduled else idle + 1
             if idle >= STALLED_STEPS:
-                self._engine.abort_request([request_id], internal=True)
+                self._engine.abort_request([request_id], **capabilities.accepted(
+                    self._engine.abort_request, internal=True))
                 return FinishedRecord(
                     run=run, token_ids=tuple(tokens), text=text, reason="error",
                     num_cached_tokens=cached,
@@ -163,14 +169,15 @@ class InProcessSession:
     def token_text(self, token: int) -> str:
         """A single token, as text."""
         if token not in self._texts:
-            tokenizer = self._engine.get_tokenizer()
-            self._texts[token] = tokenizer.decode([token], skip_special_tokens=False)
+            self._texts[token] = self.prompts.tokenizer.decode([token],
+                                                              skip_special_tokens=False)
         return self._texts[token]
 
     def control(self, control: Control) -> str:
         """Do what a control line says."""
-        target = self._engine.collective_rpc if control.name == "collective_rpc" else getattr(
-            self._engine, control.name)
+        target = getattr(self._engine, control.name, None)
+        if target is None:
+            return f"not done: this vLLM has no {control.name}"
         try:
             result = target(**control.arguments)
         except Exception as error:  # noqa: BLE001  # the user's own RPC may raise anything

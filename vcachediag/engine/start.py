@@ -1,6 +1,7 @@
 """Brings an engine up for a job: plugin, flags, configuration, weights, checks, in this order."""
 
 import inspect
+import os
 import platform
 from collections.abc import Callable
 from typing import Any
@@ -23,6 +24,9 @@ def start(job: Job, writer: EventWriter,
     Raises:
         VcachediagError: see `errors`; everything that fails here has its own exit code.
     """
+    if capabilities.has("VLLM_USE_V1"):
+        # Where there still is another engine, it has no prefix cache of this kind.
+        os.environ["VLLM_USE_V1"] = "1"
     capabilities.require_all()
     on_stage("loading the plugin")
     plugin.export(job.plugins)
@@ -91,7 +95,7 @@ def _engine_record(configured: Configured, session: InProcessSession) -> EngineR
         model_file=inspect.getsourcefile(model_class) or "",
         model=configured.arguments.model,
         dtype=str(config.model_config.dtype).removeprefix("torch."),
-        num_layers=config.model_config.get_total_num_hidden_layers(),
+        num_layers=_num_layers(config.model_config),
         block_size=int(config.cache_config.block_size), num_blocks=session.num_blocks,
         max_model_len=int(config.model_config.max_model_len),
         user_token_budget=configured.user_token_budget,
@@ -99,6 +103,13 @@ def _engine_record(configured: Configured, session: InProcessSession) -> EngineR
         stop_tokens=_stop_tokens(config, session), overrides=configured.overrides,
         unused_flags=configured.arguments.unused_flags,
         seconds_to_start=round(session.seconds_to_start, 3))
+
+
+def _num_layers(model_config: Any) -> int:
+    """Layers of the language model."""
+    if hasattr(model_config, "get_total_num_hidden_layers"):
+        return int(model_config.get_total_num_hidden_layers())
+    return int(model_config.hf_text_config.num_hidden_layers)
 
 
 def _stop_tokens(config: Any, session: InProcessSession) -> tuple[tuple[int, str], ...]:

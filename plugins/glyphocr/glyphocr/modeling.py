@@ -1,6 +1,7 @@
 """The model as vLLM runs it: a line encoder, a projector and vLLM's own Llama."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import torch
 from torch import nn
@@ -15,11 +16,7 @@ from vllm.model_executor.layers.linear import (
 )
 from vllm.model_executor.layers.quantization import QuantizationConfig
 from vllm.model_executor.model_loader.weight_utils import default_weight_loader
-from vllm.model_executor.models.interfaces import (
-    MultiModalEmbeddings,
-    SupportsMultiModal,
-    SupportsPP,
-)
+from vllm.model_executor.models.interfaces import MultiModalEmbeddings, SupportsPP
 from vllm.model_executor.models.utils import (
     AutoWeightsLoader,
     init_vllm_registered_model,
@@ -29,6 +26,7 @@ from vllm.multimodal import MULTIMODAL_REGISTRY
 from vllm.sequence import IntermediateTensors
 
 from glyphocr.configuration import GlyphOCRConfig
+from glyphocr.older import MultiModalModel
 from glyphocr.processing import (
     GlyphOCRDummyInputsBuilder,
     GlyphOCRMultiModalProcessor,
@@ -138,12 +136,21 @@ class GlyphOCREncoder(nn.Module):
         return self.norm(self.layer(hidden_states))
 
 
+def pictures_of(pixel_values: Any) -> Iterator[torch.Tensor]:
+    """Each `[1, line_height, W]` in it: how pictures are stacked and nested is up to vLLM."""
+    if isinstance(pixel_values, torch.Tensor) and pixel_values.ndim == 3:
+        yield pixel_values
+    else:
+        for part in pixel_values:
+            yield from pictures_of(part)
+
+
 @MULTIMODAL_REGISTRY.register_processor(
     GlyphOCRMultiModalProcessor,
     info=GlyphOCRProcessingInfo,
     dummy_inputs=GlyphOCRDummyInputsBuilder,
 )
-class GlyphOCRForConditionalGeneration(nn.Module, SupportsMultiModal, SupportsPP):
+class GlyphOCRForConditionalGeneration(nn.Module, MultiModalModel, SupportsPP):
     """Reads one printed line. It keeps no state of its own: all it knows of a request is in
     the KV cache, so a partial prefill and a prefix-cache hit need nothing else.
     """
@@ -193,7 +200,7 @@ class GlyphOCRForConditionalGeneration(nn.Module, SupportsMultiModal, SupportsPP
         pixel_values = kwargs.get("pixel_values")
         if pixel_values is None:
             return []
-        return tuple(self._embed_picture(picture) for picture in pixel_values)
+        return tuple(self._embed_picture(picture) for picture in pictures_of(pixel_values))
 
     def _embed_picture(self, pixel_values: torch.Tensor) -> torch.Tensor:
         dtype = self.encoder.norm.weight.dtype
@@ -219,8 +226,11 @@ class GlyphOCRForConditionalGeneration(nn.Module, SupportsMultiModal, SupportsPP
             input_ids, positions, intermediate_tensors, inputs_embeds=inputs_embeds
         )
 
-    def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor | None:
-        return self.language_model.compute_logits(hidden_states)
+    def compute_logits(
+        self, hidden_states: torch.Tensor, *sampling_metadata: Any
+    ) -> torch.Tensor | None:
+        """Logits `[rows, vocabulary]`; only earlier vLLM also gives its sampling metadata."""
+        return self.language_model.compute_logits(hidden_states, *sampling_metadata)
 
     def load_weights(self, weights: Iterable[tuple[str, torch.Tensor]]) -> set[str]:
         """Load the checkpoint. Modules that this class does not have (the CTC head) only

@@ -10,7 +10,6 @@ from transformers import BatchFeature
 from vllm.multimodal.inputs import MultiModalFieldConfig
 from vllm.multimodal.parse import ImageProcessorItems, MultiModalDataItems
 from vllm.multimodal.processing import (
-    BaseDummyInputsBuilder,
     BaseMultiModalProcessor,
     BaseProcessingInfo,
     PromptReplacement,
@@ -18,6 +17,7 @@ from vllm.multimodal.processing import (
 )
 
 from glyphocr.configuration import GlyphOCRConfig
+from glyphocr.older import BaseDummyInputsBuilder, with_prompt_text
 
 
 def line_width(config: GlyphOCRConfig, width: int, height: int) -> tuple[int, int]:
@@ -87,16 +87,18 @@ class GlyphOCRDummyInputsBuilder(BaseDummyInputsBuilder[GlyphOCRProcessingInfo])
         self, seq_len: int, mm_counts: Mapping[str, int], mm_options: Any = None
     ) -> dict[str, Any]:
         config = self.info.get_hf_config()
+        options = {"overrides": mm_options.get("image")} if mm_options else {}
         return {
             "image": self._get_dummy_images(
                 width=config.max_line_width,
                 height=config.line_height,
                 num_images=mm_counts.get("image", 0),
-                overrides=(mm_options or {}).get("image"),
+                **options,
             )
         }
 
 
+@with_prompt_text
 class GlyphOCRMultiModalProcessor(BaseMultiModalProcessor[GlyphOCRProcessingInfo]):
     """Pictures to tensors, and each `<image>` to one placeholder per column."""
 
