@@ -11,7 +11,7 @@ LOCKS := requirements/torch.txt requirements/serve.lock
 # named after them, so that a change of any makes a new one.
 KEY := $(shell { $(PYTHON) -c 'import sys; print(sys.version, sys.base_prefix)'; echo '$(CURDIR)'; \
 	cat $(LOCKS); } 2>/dev/null | cksum | cut -d' ' -f1)
-DEV_KEY := $(shell cksum <requirements/dev.lock | cut -d' ' -f1)
+DEV_KEY := $(shell cat requirements/dev.lock requirements/triton.txt | cksum | cut -d' ' -f1)
 
 SERVE := $(VENV)/.serve-$(KEY)
 OURS := $(VENV)/.ours-$(KEY)
@@ -75,6 +75,8 @@ $(OURS): $(SERVE) pyproject.toml plugins/glyphocr/pyproject.toml
 
 $(DEV): $(OURS)
 	@$(PIP) --no-deps --requirement requirements/dev.lock
+	@rm -rf $(VENV)/triton
+	@$(PIP) --no-deps --requirement requirements/triton.txt --target $(VENV)/triton
 	@touch $@
 
 clean:
