@@ -42,6 +42,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     #: The user's `vllm serve` flags, model first.
     engine_arguments: tuple[str, ...]
     max_tokens: int
+    #: Put the hooks in; without them only outcomes are recorded.
+    watch: bool = True
 
 
 class RunLane(msgspec.Struct, frozen=True, kw_only=True, tag="run-lane"):

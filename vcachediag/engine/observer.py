@@ -21,10 +21,16 @@ HOOKS = (schedule.HOOK, blocks.LOOKUP, blocks.HOOK, hashes.HOOK, encoder.HOOK, p
 
 
 class Observer:
-    """All hooks of this process."""
+    """All hooks of this process.
 
-    def __init__(self, write: Callable[[Event], None]) -> None:
+    With `watch` False nothing is recorded, and of vLLM only the token budget of a step is patched:
+    the same run without us, to compare with.
+    """
+
+    def __init__(self, write: Callable[[Event], None], *, watch: bool = True) -> None:
         self._log = Log(write)
+        self._log.enabled = watch
+        self.watch = watch
         self._schedule = schedule.ScheduleHook(self._log, self._on_step)
         self._encoder = encoder.EncoderHook(self._log)
         self._processor = processor.ProcessorHook(self._log)
@@ -45,13 +51,16 @@ class Observer:
 
     def record(self, enabled: bool) -> None:
         """Record what is seen from now on, or let it pass. Limits on steps hold either way."""
-        self._log.enabled = enabled
+        self._log.enabled = self.watch = enabled
 
     def install(self) -> None:
         """Patch vLLM's classes; before the engine starts.
 
         What this vLLM lacks is written as not observed, hook by hook.
         """
+        self._schedule.limit_budget()
+        if not self.watch:
+            return
         self._schedule.install()
         for name, install in (
                 (blocks.HOOK, blocks.BlocksHook(self._log).install),
@@ -65,6 +74,8 @@ class Observer:
 
     def attach(self, runner: Any, block_size: int) -> None:
         """Watch the loaded model; after the engine has started, so that no dummy pass is seen."""
+        if not self.watch:
+            return
         model = runner.get_model()
         self._batch = BatchRows(runner)
         self._forward.attach(model, self._batch, block_size)

@@ -156,6 +156,8 @@ class InProcessSession:
                               num_cached_tokens=cached)
 
     def _match(self, run: str, index: int, token_ids: Any) -> None:
+        if not self._observer.watch:
+            return
         rows = self._observer.take_rows(run)
         if len(rows) != len(token_ids):
             self._write(NotObservedRecord(

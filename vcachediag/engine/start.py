@@ -37,7 +37,7 @@ def start(job: Job, writer: EventWriter,
     for record in configured.requests:
         writer.request(record)
     on_stage("starting the engine")
-    observer = Observer(writer.event)
+    observer = Observer(writer.event, watch=job.watch)
     observer.install()
     session = _start_session(configured, observer, writer, job.max_tokens)
     _check_model_class(session.model, plugins)

@@ -25,11 +25,12 @@ class ScheduleHook:
 
     def install(self) -> None:
         """Patch; before the engine starts."""
-        owner, name = capabilities.locate("Scheduler.schedule")
-        self._limit_budget(owner, name)
-        wrap(owner, name, before=self._count, after=self._log.watched(HOOK, self._see))
+        wrap(*capabilities.locate("Scheduler.schedule"), before=self._count,
+             after=self._log.watched(HOOK, self._see))
 
-    def _limit_budget(self, owner: Any, name: str) -> None:
+    def limit_budget(self) -> None:
+        """Patch so that `token_budget` holds; before the engine starts."""
+        owner, name = capabilities.locate("Scheduler.schedule")
         original = getattr(owner, name)
 
         def schedule(scheduler: Any, *args: Any, **kwargs: Any) -> Any:
