@@ -98,7 +98,11 @@ def _refuse_several_processes(engine_args: Any) -> None:
 
 def _create(engine_args: Any) -> Any:
     try:
-        return engine_args.create_engine_config()
+        config = engine_args.create_engine_config()
+        # Some vLLM put the worker of a CPU into a process of its own, whatever the user says.
+        config.parallel_config.distributed_executor_backend = (
+            engine_args.distributed_executor_backend)
+        return config
     except VcachediagError:
         raise
     except Exception as error:

@@ -89,6 +89,6 @@ with open(library, "r+b") as elf:
 CLEAR
 
 # --- vcachediag and its example plugin, from this folder ---
-pip install -q rich typer safetensors
+pip install -q rich typer safetensors 'pytest>=8' 'pytest-timeout>=2.3'
 pip install -q --no-deps --no-build-isolation -e "$project" -e "$project/plugins/glyphocr"
 VLLM_USE_V1=1 "$target/bin/python" -c 'import vllm; print("vLLM", vllm.__version__)'

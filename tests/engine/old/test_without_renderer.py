@@ -2,15 +2,17 @@
 
 import importlib.util
 import json
+from pathlib import Path
 
 import pytest
 
 from tests.engine.conftest import ROOT
 
+FOUND = importlib.util.find_spec("vllm")
+VLLM = Path(FOUND.origin).parent if FOUND and FOUND.origin else None
 pytestmark = [
     pytest.mark.engine, pytest.mark.slow, pytest.mark.timeout(600),
-    pytest.mark.skipif(importlib.util.find_spec("vllm") is None
-                       or importlib.util.find_spec("vllm.renderers") is not None,
+    pytest.mark.skipif(VLLM is None or (VLLM / "renderers" / "base.py").exists(),
                        reason="needs a vLLM without a renderer, 0.10 for instance")]
 IMAGES = sorted((ROOT / "examples" / "02_same_text_other_image" / "images").glob("*.png"))
 ONE = "<s><user><image>Read the negative, a long instruction of some words.<assistant>"
@@ -64,11 +66,21 @@ def test_every_kind_of_request_is_same(replay, tmp_path):
     {"id": "named", "prompt": ONE, "images": [str(IMAGES[0])], "mm_uuids": ["mine"]},
     {"id": "named", "mm_uuids": ["mine"],
      "messages": [{"role": "user", "content": [image_part(0)]}]},
-    {"id": "long", "messages": [{"role": "user", "content": "word " * 1000}]},
 ])
-def test_refused_requests_are_said(replay, tmp_path, request_line):
-    """Identifiers for images, which this vLLM would silently leave out, and prompts that leave no
-    room for the answer are refused before anything runs.
-    """
-    with pytest.raises(AssertionError, match=r"vLLM refuses request `(named|long)`"):
-        replay(write(tmp_path / "refused.jsonl", [request_line]), "glyphocr", "float32")
+def test_identifiers_are_taken_or_refused(replay, tmp_path, request_line):
+    """Identifiers for images are never left out silently: a vLLM that knows none refuses them."""
+    requests = write(tmp_path / "named.jsonl", [request_line])
+    assert VLLM is not None
+    if "multi_modal_uuids" in (VLLM / "inputs" / "data.py").read_text():
+        code, report = replay(requests, "glyphocr", "float32")
+        assert (0, "SAME") == (code, report["status"])
+    else:
+        with pytest.raises(AssertionError, match="this vLLM takes no identifiers for images"):
+            replay(requests, "glyphocr", "float32")
+
+
+def test_no_room_for_the_answer_is_refused(replay, tmp_path):
+    """A prompt that leaves no room for its answer is refused before anything runs."""
+    line = {"id": "long", "messages": [{"role": "user", "content": "word " * 1000}]}
+    with pytest.raises(AssertionError, match="vLLM refuses request `long`"):
+        replay(write(tmp_path / "long.jsonl", [line]), "glyphocr", "float32")
