@@ -37,6 +37,13 @@ def test_every_entry_of_the_table_is_used() -> None:
     assert [] == [one.name for one in CAPABILITIES if not used(one)]
 
 
+def test_every_entry_has_a_name_of_its_own() -> None:
+    """Two entries of one name would be looked up as one."""
+    names = [capability.name for capability in CAPABILITIES]
+
+    assert len(names) == len(set(names))
+
+
 def test_vllm_is_imported_through_the_table_only() -> None:
     """No module of the engine imports vLLM by itself."""
     found = [path.name for path in ENGINE.rglob("*.py")

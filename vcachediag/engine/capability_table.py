@@ -205,7 +205,7 @@ CAPABILITIES = (
     Capability(name="block_pool.generate_block_hash_extra_keys",
                places=("vllm.v1.core.block_pool:generate_block_hash_extra_keys",), optional=True,
                used_for="extra keys where the block pool makes hashes itself"),
-    Capability(name="EncoderCacheManager.check_and_update_cache",
+    Capability(name="encoder-cache lookup",
                places=("vllm.v1.core.encoder_cache_manager:"
                        "EncoderCacheManager.check_and_update_cache",
                        "vllm.v1.core.encoder_cache_manager:EncoderCacheManager.has_cache"),

@@ -23,7 +23,7 @@ class EncoderHook:
 
     def install(self) -> None:
         """Patch; before the engine starts."""
-        wrap(*capabilities.locate("EncoderCacheManager.check_and_update_cache"),
+        wrap(*capabilities.locate("encoder-cache lookup"),
              after=self._log.watched(HOOK, self._see_lookup))
         # Without it, the cache is emptied some other way, or not at all.
         with contextlib.suppress(VllmMissingError):

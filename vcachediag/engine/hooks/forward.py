@@ -14,6 +14,7 @@ from vcachediag.engine.hooks.rows import BatchRows
 from vcachediag.trace.records import ForwardRecord
 
 HOOK = "forward"
+_TABLES = ("block_table", "block_tables", "prefill_block_tables")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,8 +65,9 @@ class ForwardHook:
             return
         given = signature.bind(*args, **kwargs).arguments
         given |= given.pop("kwargs", {})
-        attention = _attention()
-        for row, (request_id, start, end) in enumerate(self._rows.spans(scheduled)):
+        spans = self._rows.spans(scheduled)
+        attention = _attention(len(spans))
+        for row, (request_id, start, end) in enumerate(spans):
             run = self._log.run_of_id(request_id)
             if run is not None:
                 self._log.write(HOOK, self._record(run, given, attention, row, start, end))
@@ -112,7 +114,7 @@ class ForwardHook:
         self._tables.pop(run, None)
 
 
-def _attention() -> Attention | None:
+def _attention(requests: int) -> Attention | None:
     """The first attention layer's metadata in the forward pass under way."""
     context = capabilities.find("get_forward_context")()
     metadata = context.attn_metadata
@@ -121,26 +123,27 @@ def _attention() -> Attention | None:
     layer = ""
     if isinstance(metadata, dict):
         # Layers with recurrent state have no block table of tokens.
-        layer = next((name for name, each in metadata.items() if _block_table(each) is not None),
-                     next(iter(metadata), ""))
+        layer = next((name for name, each in metadata.items()
+                      if _rows(requests, each, *_TABLES) is not None), next(iter(metadata), ""))
         metadata = metadata.get(layer)
     if metadata is None:
         return None
     implementation = getattr(context.no_compile_layers.get(layer), "impl", None)
     return Attention(
         metadata=_class_name(metadata), op=_class_name(implementation),
-        seq_lens=_first_tensor(metadata, "seq_lens_tensor", "seq_lens"),
-        block_table=_block_table(metadata),
-        slot_mapping=_first_tensor(metadata, "slot_mapping"))
+        seq_lens=_rows(requests, metadata, "seq_lens", "seq_lens_tensor"),
+        block_table=_rows(requests, metadata, *_TABLES),
+        slot_mapping=_rows(0, metadata, "slot_mapping"))
 
 
-def _block_table(metadata: Any) -> torch.Tensor | None:
-    return _first_tensor(metadata, "block_table", "block_tables")
+def _rows(at_least: int, owner: Any, *names: str) -> torch.Tensor | None:
+    """The first of the named tensors that has a row for every request.
 
-
-def _first_tensor(owner: Any, *names: str) -> torch.Tensor | None:
+    Some backends keep requests that prefill apart from those that decode: then neither is told.
+    """
     found = (getattr(owner, name, None) for name in names)
-    return next((each for each in found if isinstance(each, torch.Tensor)), None)
+    return next((each for each in found
+                 if isinstance(each, torch.Tensor) and each.dim() and len(each) >= at_least), None)
 
 
 def _class_name(value: Any) -> str:

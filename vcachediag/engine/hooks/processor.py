@@ -1,12 +1,10 @@
 """Sees which media items the processor cache holds when a prompt is rendered."""
 
-import contextlib
 from typing import Any
 
 from vcachediag.engine import capabilities
 from vcachediag.engine.hooks.log import Log
 from vcachediag.engine.hooks.patch import wrap
-from vcachediag.errors import VllmMissingError
 from vcachediag.trace.records import ProcessorRecord
 
 HOOK = "processor"
@@ -20,10 +18,9 @@ class ProcessorHook:
         self._next = 0
 
     def install(self) -> None:
-        """Patch; before the engine starts. Without the cache class there is nothing to see."""
-        with contextlib.suppress(VllmMissingError):
-            wrap(*capabilities.locate("BaseMultiModalProcessorCache.is_cached"),
-                 after=self._log.watched(HOOK, self._see))
+        """Patch; before the engine starts."""
+        wrap(*capabilities.locate("BaseMultiModalProcessorCache.is_cached"),
+             after=self._log.watched(HOOK, self._see))
 
     def begin(self, run: str | None) -> None:
         """The prompt of `run` is rendered from now on; None: that is over."""
