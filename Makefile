@@ -17,7 +17,7 @@ SERVE := $(VENV)/.serve-$(KEY)
 OURS := $(VENV)/.ours-$(KEY)
 DEV := $(VENV)/.dev-$(KEY)-$(DEV_KEY)
 
-.PHONY: help demo test lint contract contract-index venv clean
+.PHONY: help demo test lint contract contract-index test-versions venv clean
 .DEFAULT_GOAL := help
 
 help:
@@ -26,6 +26,7 @@ help:
 	@echo 'make lint   ruff, mypy and the import contracts'
 	@echo 'make contract        look up what we need in the sources of many vLLM releases'
 	@echo 'make contract-index  the same, and keep what was found for make test'
+	@echo 'make test-versions   the engine tests on several vLLM releases; 20 minutes for each'
 	@echo 'make venv   set up $(VENV) only'
 	@echo 'make clean  remove $(VENV), build/ and what the tools left'
 	@echo
@@ -48,6 +49,10 @@ contract: $(DEV)
 
 contract-index: $(DEV)
 	@$(BIN)/python -m tests.contract --write $(ARGS)
+
+# Fetches the releases that the environment does not have, 0.5 GB each, into .versions/.
+test-versions: $(DEV)
+	@$(BIN)/python -m tests.live_versions $(ARGS)
 
 venv: $(OURS)
 
@@ -80,4 +85,4 @@ $(DEV): $(OURS)
 	@touch $@
 
 clean:
-	rm -rf $(VENV) build .contract .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) build .contract .versions .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

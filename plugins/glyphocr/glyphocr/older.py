@@ -63,11 +63,23 @@ MultiModalModel = (
 )
 
 
+def _apply_hf_processor_main(
+    self: Any, mm_items: Any, hf_processor_mm_kwargs: Any
+) -> BatchFeature:
+    pictures, _ = self._get_hf_mm_data(mm_items)
+    return self._call_hf_processor(pictures, hf_processor_mm_kwargs) if pictures else BatchFeature()
+
+
 def with_prompt_text(processor: _Processor) -> _Processor:
     """Class decorator: earlier vLLM gives a processor the prompt's text beside the pictures, wants
     its tokens back, and has to be told that no placeholder was replaced in them yet.
+
+    Release 0.30 has no such method at all, but one around it that can be replaced.
     """
     pictures_only = processor._call_hf_processor
+    if not hasattr(BaseMultiModalProcessor, "_call_hf_processor"):
+        processor._apply_hf_processor_main = _apply_hf_processor_main
+        return processor
     expected = inspect.signature(BaseMultiModalProcessor._call_hf_processor).parameters
     if list(expected) == list(inspect.signature(pictures_only).parameters):
         return processor
