@@ -7,7 +7,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from vcachediag import __version__
-from vcachediag.cli import replay
+from vcachediag.cli import replay, report
 from vcachediag.errors import ExitCode, VcachediagError
 
 app = typer.Typer(
@@ -15,6 +15,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Find out why vLLM's prefix caching changes a model's answer, and who is at fault.")
 app.command("replay")(replay.command)
+app.command("report")(report.command)
 
 
 def _show_version(wanted: bool) -> None:
@@ -28,7 +29,7 @@ def _root(
     version: Annotated[bool, typer.Option(
         "--version", callback=_show_version, is_eager=True, help="Show the version.")] = False,
 ) -> None:
-    """Keep `replay` a subcommand although it is the only one."""
+    """Find out why vLLM's prefix caching changes a model's answer, and who is at fault."""
 
 
 def main() -> NoReturn:
@@ -53,7 +54,9 @@ def _foreign(error: Exception, *, debug: bool) -> int:
     # typer brings a click of its own, whose classes have no public place.
     names = {kind.__name__ for kind in type(error).__mro__}
     if "ClickException" in names:
-        return _tell_usage(error.format_message())  # type: ignore[attr-defined]  # see above
+        context = getattr(error, "ctx", None)
+        return _tell_usage(error.format_message(),  # type: ignore[attr-defined]  # see above
+                           f"vcachediag {context.info_name}" if context else "vcachediag")
     if names & {"Exit", "Abort"}:
         return int(getattr(error, "exit_code", ExitCode.INTERRUPTED))
     if isinstance(error, BrokenPipeError):
@@ -65,8 +68,8 @@ def _foreign(error: Exception, *, debug: bool) -> int:
     return int(ExitCode.INTERNAL)
 
 
-def _tell_usage(message: str) -> int:
-    print(f"error: {message}\nhint: vcachediag replay --help", file=sys.stderr)
+def _tell_usage(message: str, command: str) -> int:
+    print(f"error: {message}\nhint: {command} --help", file=sys.stderr)
     return int(ExitCode.USAGE)
 
 

@@ -1,20 +1,13 @@
 """`vcachediag replay`: options in, report out."""
 
 import sys
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from vcachediag.errors import FileError, UsageError
-
-
-class Format(StrEnum):
-    """Forms of the report."""
-
-    TEXT = "text"
-    JSON = "json"
+from vcachediag.cli.output import Format, check_output, put_report
+from vcachediag.errors import UsageError
 
 
 def command(
@@ -45,43 +38,15 @@ def command(
     if not engine:
         raise UsageError("no model is named",
                          hint="vcachediag replay REQUESTS -- MODEL [vllm flags]")
-    if output is not None:
-        _check_output(output, out, force=force)
+    check_output(output, out, force=force)
     # Imported here: `--help` must answer at once.
     from vcachediag.cli.progress import ProgressLine
     from vcachediag.pipeline import ReplayOptions, replay
-    from vcachediag.report import print_report, render_json, render_text
 
     options = ReplayOptions(
         requests=requests, engine_arguments=tuple(engine), plugins=tuple(plugin or ()),
         repeat=repeat, max_tokens=max_tokens, out=out, force=force)
     with ProgressLine(sys.stderr) as progress:
         replayed = replay(options, progress.show)
-    verdict, trace = replayed.verdict, replayed.trace
-    if output is None and format is Format.TEXT:
-        print_report(verdict, trace, all_steps=all_steps, brief=brief)
-        return verdict.exit_code
-    text = (render_json(verdict, trace) if format is Format.JSON else
-            render_text(verdict, trace, all_steps=all_steps, brief=brief).plain)
-    if output is None:
-        sys.stdout.write(text)
-    else:
-        _write(output, text)
-    return verdict.exit_code
-
-
-def _check_output(path: Path, trace: Path | None, *, force: bool) -> None:
-    """Refuse what cannot be written before minutes are spent on recording it."""
-    if path.exists() and not force:
-        raise FileError(f"{path} exists already", hint="name another, or add --force")
-    if path.is_dir():
-        raise FileError(f"cannot write {path}", cause="it is a folder")
-    if not path.parent.is_dir() and path.parent != trace:
-        raise FileError(f"cannot write {path}", cause=f"there is no folder {path.parent}")
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise FileError(f"cannot write {path}", cause=error.strerror) from error
+    return put_report(replayed.verdict, replayed.trace, form=format, output=output,
+                      all_steps=all_steps, brief=brief)

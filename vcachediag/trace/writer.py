@@ -1,6 +1,9 @@
 """Writes a trace folder; a record is one line in one write, so a kill tears at most the last."""
 
 import os
+import threading
+import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -8,7 +11,7 @@ from types import TracebackType
 import msgspec
 
 from vcachediag.errors import FileError
-from vcachediag.trace.records import Event, Footer, Header, RequestRecord
+from vcachediag.trace.records import Event, Footer, Header, Record, RequestRecord
 
 HEADER = "header.json"
 REQUESTS = "requests.jsonl"
@@ -48,21 +51,45 @@ def _pretty(record: msgspec.Struct) -> bytes:
 
 
 class EventWriter:
-    """Appends records of one process to `requests.jsonl` and `events/<role>-<pid>.jsonl`."""
+    """Appends records of one process to `requests.jsonl` and `events/<role>-<pid>.jsonl`.
 
-    def __init__(self, folder: Path, role: str) -> None:
+    Threads may share one.
+    """
+
+    def __init__(self, folder: Path, role: str,
+                 transform: Callable[[Record], Record] | None = None) -> None:
+        """Open both files.
+
+        Args:
+            folder: The trace.
+            role: What the process does, a word.
+            transform: Applied to each record before it is written, to redact it.
+        """
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         self._encoder = msgspec.json.Encoder()
+        self._transform = transform
+        self._lock = threading.Lock()
         self._requests = os.open(folder / REQUESTS, flags, 0o600)
         self._events = os.open(folder / EVENTS / f"{role}-{os.getpid()}.jsonl", flags, 0o600)
 
     def request(self, record: RequestRecord) -> None:
         """Append a request."""
-        os.write(self._requests, self._encoder.encode(record) + b"\n")
+        self._append(self._requests, record)
 
     def event(self, record: Event) -> None:
         """Append an event."""
-        os.write(self._events, self._encoder.encode(record) + b"\n")
+        self._append(self._events, record)
+
+    def _append(self, descriptor: int, record: Record) -> None:
+        with self._lock:
+            if self._transform is not None:
+                record = self._transform(record)
+            # The time is put in here, so that no caller has to think of it.
+            start = b'{"at":%d,' % time.monotonic_ns()
+            line = start + self._encoder.encode(record)[1:] + b"\n"
+            written = os.write(descriptor, line)
+            while written < len(line):  # a full disk or a signal: the rest, or an error
+                written += os.write(descriptor, line[written:])
 
     def close(self) -> None:
         """Close both files."""
