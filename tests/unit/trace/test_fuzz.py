@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from vcachediag.trace.records import Trace
 #: The same examples in each run; no time limit on a busy machine.
 FUZZ = settings(max_examples=150, deadline=None, derandomize=True,
                 suppress_health_check=[HealthCheck.function_scoped_fixture])
+ROOT = Path(__file__).resolve().parents[3]
 FILES = ("header.json", "requests.jsonl", "footer.json", "events")
 WILD: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats()
@@ -34,14 +34,20 @@ WILD: st.SearchStrategy[Any] = st.recursive(
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A trace as we write it: a run of two requests and the sample of all records."""
+    """A trace with every type of record."""
     return write_sample(tmp_path_factory.mktemp("whole") / "trace")
 
 
+@pytest.fixture(scope="module", params=["same", "diverged"])
+def recorded(request: pytest.FixtureRequest) -> Path:
+    """A real recording, with all that is judged and shown."""
+    return ROOT / "tests" / "data" / f"{request.param}.trace"
+
+
 @pytest.fixture
-def copy(whole: Path, tmp_path: Path) -> Iterator[Path]:
+def copy(tmp_path: Path) -> Path:
     """A place for copies of it."""
-    yield tmp_path / "copy"
+    return tmp_path / "copy"
 
 
 def fresh(whole: Path, copy: Path) -> Path:
@@ -112,23 +118,54 @@ def test_lines_in_another_order(whole: Path, copy: Path, order: list[int]) -> No
     assert len(order) == len(trace.events)
 
 
-@FUZZ
-@given(data=st.data(), name=st.sampled_from(FILES))
-def test_wild_values(whole: Path, copy: Path, data: st.DataObject, name: str) -> None:
-    """Values that are huge, negative or of another type are refused or harmless."""
-    folder = fresh(whole, copy)
+def disturb(folder: Path, name: str, data: st.DataObject) -> None:
+    """Put wild values into some records of a file."""
     path = file_of(folder, name)
-    lines = [path.read_text()] if name.endswith(".json") else path.read_text().splitlines()
+    data_of_lines = path.read_bytes().rstrip(b"\n")
+    lines = [data_of_lines] if name.endswith(".json") else data_of_lines.split(b"\n")
     for _ in range(data.draw(st.integers(1, 3))):
         number = data.draw(st.integers(0, len(lines) - 1))
         record = json.loads(lines[number])
         key = data.draw(st.sampled_from(sorted(record)))
         if isinstance(record[key], list) and record[key] and data.draw(st.booleans()):
             record[key][0] = data.draw(WILD)
+        elif isinstance(record[key], list) and data.draw(st.booleans()):
+            record[key] = record[key][:data.draw(st.integers(0, 3))]
         else:
             record[key] = data.draw(WILD)
-        lines[number] = json.dumps(record)
-    path.write_text("\n".join(lines) + "\n")
+        lines[number] = json.dumps(record).encode()
+    path.write_bytes(b"\n".join(lines) + b"\n")
+
+
+@FUZZ
+@given(data=st.data(), name=st.sampled_from(FILES))
+def test_wild_values(whole: Path, copy: Path, data: st.DataObject, name: str) -> None:
+    """Values that are huge, negative or of another type are refused or harmless."""
+    folder = fresh(whole, copy)
+    disturb(folder, name, data)
+    survive(folder)
+
+
+@FUZZ
+@given(data=st.data(), name=st.sampled_from(FILES))
+def test_wild_values_in_a_recording(recorded: Path, copy: Path, data: st.DataObject,
+                                    name: str) -> None:
+    """The same in a recording that is judged and shown in full."""
+    folder = fresh(recorded, copy)
+    disturb(folder, name, data)
+    survive(folder)
+
+
+@FUZZ
+@given(data=st.data())
+def test_lost_lines_of_a_recording(recorded: Path, copy: Path, data: st.DataObject) -> None:
+    """Whatever lines of a recording are lost, what is left is judged."""
+    folder = fresh(recorded, copy)
+    path = event_file(folder)
+    lines = path.read_bytes().splitlines(keepends=True)
+    start = data.draw(st.integers(0, len(lines)))
+    end = data.draw(st.integers(start, len(lines)))
+    path.write_bytes(b"".join(lines[:start] + lines[end:]))
     survive(folder)
 
 
