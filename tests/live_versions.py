@@ -37,6 +37,12 @@ def unpack(version: str, package: str) -> Path:
         subprocess.run(
             [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "-qq",
              "--no-deps", "--target", str(folder), f"{package}=={version}"], check=True)
+    # Up to 0.31 vLLM asks for the version of a package `vllm` before it takes a Triton for the CPU;
+    # a build from source is called that, the package on the index is not.
+    named = folder / f"vllm-{version}+cpu.dist-info"
+    named.mkdir(exist_ok=True)
+    (named / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: vllm\nVersion: {version}+cpu\n")
     return folder
 
 

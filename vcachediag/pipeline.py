@@ -19,6 +19,7 @@ from vcachediag.requests import RequestFile, read_requests
 from vcachediag.trace.reader import read_trace
 from vcachediag.trace.records import SCHEMA_VERSION, Footer, Header, Trace
 from vcachediag.trace.writer import (
+    ENGINE_LOG,
     EVENTS,
     HEADER,
     REQUESTS,
@@ -40,6 +41,8 @@ class ReplayOptions:
     #: Where the trace goes; None: a temporary folder, removed after a run that went well.
     out: Path | None = None
     force: bool = False
+    #: Leave out of the trace what prompts and answers say.
+    redact: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +87,8 @@ def _make_folder(options: ReplayOptions, requests: RequestFile) -> Path:
         schema=SCHEMA_VERSION, tool=__version__, started=now(), argv=tuple(sys.argv),
         request_file=str(options.requests), plugins=options.plugins,
         engine_arguments=options.engine_arguments, repeat=options.repeat,
-        max_tokens=options.max_tokens, notes=(*requests.notes, *_greedy(requests))))
+        max_tokens=options.max_tokens, redacted=options.redact,
+        notes=(*requests.notes, *_greedy(requests))))
     return folder
 
 
@@ -115,7 +119,8 @@ def _remove(folder: Path) -> None:
 def _record(options: ReplayOptions, requests: RequestFile, folder: Path,
             on_progress: Callable[[str, float | None], None]) -> None:
     job = Job(trace=str(folder.resolve()), requests=requests, plugins=options.plugins,
-              engine_arguments=options.engine_arguments, max_tokens=options.max_tokens)
+              engine_arguments=options.engine_arguments, max_tokens=options.max_tokens,
+              redact=options.redact)
     engine = EngineProcess(job, on_progress)
     try:
         engine.start()
@@ -132,3 +137,6 @@ def _record(options: ReplayOptions, requests: RequestFile, folder: Path,
         raise
     finally:
         engine.kill()
+        if options.redact:
+            # vLLM and the plugin may have printed what the trace leaves out.
+            (folder / ENGINE_LOG).unlink(missing_ok=True)

@@ -24,6 +24,8 @@ def command(
     max_tokens: Annotated[int, typer.Option(
         min=1, help="Limit of output tokens where a request gives none.")] = 256,
     out: Annotated[Path | None, typer.Option(help="Keep the recorded run in this folder.")] = None,
+    redact: Annotated[bool, typer.Option(
+        "--redact", help="Leave prompts, answers and images out of what is kept.")] = False,
     output: Annotated[Path | None, typer.Option(
         "-o", "--output", help="Write the report to this file.")] = None,
     format: Annotated[Format, typer.Option(help="Form of the report.")] = Format.TEXT,
@@ -45,7 +47,8 @@ def command(
 
     options = ReplayOptions(
         requests=requests, engine_arguments=tuple(engine), plugins=tuple(plugin or ()),
-        repeat=repeat, max_tokens=max_tokens, out=out, force=force)
+        repeat=repeat, max_tokens=max_tokens, out=out, force=force,
+        redact=redact)
     with ProgressLine(sys.stderr) as progress:
         replayed = replay(options, progress.show)
     return put_report(replayed.verdict, replayed.trace, form=format, output=output,

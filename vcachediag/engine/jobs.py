@@ -44,6 +44,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     max_tokens: int
     #: Put the hooks in; without them only outcomes are recorded.
     watch: bool = True
+    #: Leave out what prompts say: see `trace.redact`.
+    redact: bool = False
 
 
 class RunLane(msgspec.Struct, frozen=True, kw_only=True, tag="run-lane"):

@@ -5,6 +5,7 @@ are the engine log.
 """
 
 import os
+import secrets
 import sys
 import time
 import traceback
@@ -25,6 +26,7 @@ from vcachediag.engine.jobs import (
     Stage,
 )
 from vcachediag.errors import EngineFailedError, ExitCode, VcachediagError
+from vcachediag.trace.redact import Redactor
 from vcachediag.trace.writer import EventWriter
 
 Say = Callable[[Reply], None]
@@ -40,7 +42,9 @@ def main() -> None:
         os.write(descriptor, encoder.encode(reply) + b"\n")
 
     job = msgspec.json.decode(sys.stdin.buffer.readline(), type=Job)
-    with EventWriter(Path(job.trace), "engine") as writer:
+    # The salt lives in this process only, and is gone with it.
+    redact = Redactor(secrets.token_bytes(32)) if job.redact else None
+    with EventWriter(Path(job.trace), "engine", redact) as writer:
         try:
             _serve(job, writer, say)
         except VcachediagError as error:

@@ -83,6 +83,9 @@ class View:
         notes = [*self.verdict.notes, *self.trace.header.notes]
         notes += [f"trace damaged: {words}" for words in self.trace.damage
                   if not any(words in note for note in notes)]
+        if self.trace.header.redacted:
+            notes.append("redacted: `~` and four digits stand for a token, the same only at the "
+                         "same place of the same request; there is no engine log")
         footer = self.trace.footer
         if footer is None:
             notes.append("the recording was not closed: it was killed, or is still being written")
