@@ -7,13 +7,18 @@ from vcachediag.analysis.records import Outcome, RunComparison, StepPair
 from vcachediag.trace.records import (
     EngineRecord,
     FinishedRecord,
+    ForwardRecord,
     LogitsRecord,
+    LookupRecord,
     NotObservedRecord,
     RequestRecord,
     RunRecord,
     StepRecord,
     Trace,
 )
+
+_OfARun = StepRecord | LogitsRecord | FinishedRecord | LookupRecord | ForwardRecord
+_OF_A_RUN = (StepRecord, LogitsRecord, FinishedRecord, LookupRecord, ForwardRecord)
 
 
 class Run(msgspec.Struct, kw_only=True):
@@ -24,6 +29,8 @@ class Run(msgspec.Struct, kw_only=True):
     steps: list[StepRecord] = []
     rows: dict[int, LogitsRecord] = {}
     finished: FinishedRecord | None = None
+    lookups: list[LookupRecord] = []
+    forwards: list[ForwardRecord] = []
 
     @property
     def name(self) -> str:
@@ -88,18 +95,22 @@ def join(trace: Trace) -> Joined:
         elif isinstance(event, RunRecord):
             if event.request in requests:
                 joined.runs[event.run] = Run(start=event, request=requests[event.request])
-        elif isinstance(event, StepRecord | LogitsRecord | FinishedRecord):
+        elif isinstance(event, _OF_A_RUN):
             run = joined.runs.get(event.run)
             if run is not None:
                 _add(run, event)
     return joined
 
 
-def _add(run: Run, event: StepRecord | LogitsRecord | FinishedRecord) -> None:
+def _add(run: Run, event: _OfARun) -> None:
     if isinstance(event, StepRecord):
         run.steps.append(event)
     elif isinstance(event, LogitsRecord):
         run.rows[event.index] = event
+    elif isinstance(event, LookupRecord):
+        run.lookups.append(event)
+    elif isinstance(event, ForwardRecord):
+        run.forwards.append(event)
     else:
         run.finished = event
 

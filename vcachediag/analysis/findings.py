@@ -6,8 +6,11 @@ from vcachediag.analysis.stop import never_stops, stop_words
 
 
 def describe_finding(joined: Joined, run: Run, comparisons: dict[str, RunComparison],
-                     floor: Floor, count: int) -> tuple[Finding, tuple[tuple[str, str], ...]]:
+                     floor: Floor, count: int, seen: tuple[tuple[str, str], ...] = (),
+                     ) -> tuple[Finding, tuple[tuple[str, str], ...]]:
     """The finding that `run` shows, and what the evidence rules out.
+
+    `seen` is further evidence: (text, what it rules out or empty).
 
     The cause is not determined here: `code` stays None.
     """
@@ -43,6 +46,10 @@ def describe_finding(joined: Joined, run: Run, comparisons: dict[str, RunCompari
         number = evidence(f"{cold[0].run} is the same request in the same engine without a hit, "
                           "and gives the uncached answer.")
         ruled_out.append(("the request's settings", number))
+    for text, excluded in seen:
+        number = evidence(text)
+        if excluded:
+            ruled_out.append((excluded, number))
     if count > 1:
         evidence(f"{count} cached runs differ from their uncached runs; {run.name} is the first.")
     finding = Finding(

@@ -4,6 +4,8 @@ from typing import Literal
 
 import msgspec
 
+from vcachediag.analysis.encoder import EncoderUse
+from vcachediag.analysis.ledger import BlockUse
 from vcachediag.trace.records import LogitsRecord
 
 Status = Literal["SAME", "BENIGN", "DIVERGED", "INCONCLUSIVE"]
@@ -150,3 +152,11 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     minimal_pair: tuple[str, ...] = ()
     #: The run that the token and stop tables show, if any.
     shown: str | None = None
+    #: The run that the block table shows: `shown`, or the first with a hit.
+    focus: str | None = None
+    #: The run beside it: the same request without a hit.
+    beside: str | None = None
+    #: Block tables of both.
+    blocks: tuple[BlockUse, ...] = ()
+    #: What every run asked of the encoder cache.
+    encoder: tuple[EncoderUse, ...] = ()

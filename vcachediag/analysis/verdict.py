@@ -2,9 +2,16 @@
 
 import math
 
+import msgspec
+
 from vcachediag.analysis.align import Joined, Run, compare, join
+from vcachediag.analysis.blind import blind_hooks, blind_need
+from vcachediag.analysis.cache_evidence import cache_evidence
+from vcachediag.analysis.consistency import disagreements
 from vcachediag.analysis.coverage import cover, summarise
+from vcachediag.analysis.encoder import encoder_uses
 from vcachediag.analysis.findings import describe_finding, next_steps
+from vcachediag.analysis.ledger import block_uses
 from vcachediag.analysis.noise import is_noise, make_floor, row_difference
 from vcachediag.analysis.records import (
     Coverage,
@@ -30,11 +37,39 @@ def judge(trace: Trace) -> Verdict:
     no SAME and no DIVERGED.
     """
     joined = join(trace)
+    verdict = _decide(trace, joined)
+    focus, beside = _focus(joined, verdict.shown)
+    shown = {run for run in (focus, beside) if run is not None}
+    return msgspec.structs.replace(
+        verdict, focus=focus, beside=beside, encoder=encoder_uses(trace),
+        blocks=tuple(use for use in block_uses(trace) if use.run in shown),
+        not_observed=(*verdict.not_observed, *blind_hooks(trace)),
+        notes=(*verdict.notes, *disagreements(trace, joined)))
+
+
+def _focus(joined: Joined, shown: str | None) -> tuple[str | None, str | None]:
+    """The run whose blocks are shown, and the same request without a hit beside it."""
+    cached = joined.of_lane("cached")
+    run = joined.runs.get(shown or "") or next((run for run in cached if run.cached_tokens), None)
+    if run is None:
+        return None, None
+    twins = [other for other in (*cached, *joined.of_lane("reference"))
+             if other.start.request == run.start.request and other is not run
+             and not other.cached_tokens]
+    return run.name, twins[0].name if twins else None
+
+
+def _decide(trace: Trace, joined: Joined) -> Verdict:
     floor = _floor(joined)
     comparisons = _comparisons(joined, floor)
     runs = tuple(summarise(run, comparisons.get(run.name)) for run in joined.runs.values())
     coverage = cover(joined)
     blind = _not_observed(joined, comparisons)
+    need = blind_need(trace)
+    if need:
+        return _inconclusive(trace, floor, coverage, runs, blind, "not everything was seen", None,
+                             f"Nothing can be judged: {need}.",
+                             ("See \"Not observed\" above.",))
     unstable = _unstable(joined, comparisons, floor)
     if unstable:
         return _inconclusive(
@@ -167,7 +202,8 @@ def _inconclusive(trace: Trace, floor: Floor, coverage: Coverage, runs: tuple[Ru
 def _diverged(trace: Trace, joined: Joined, run: Run, count: int, floor: Floor,
               coverage: Coverage, runs: tuple[RunSummary, ...], blind: tuple[NotObserved, ...],
               comparisons: dict[str, RunComparison]) -> Verdict:
-    finding, ruled_out = describe_finding(joined, run, comparisons, floor, count)
+    finding, ruled_out = describe_finding(joined, run, comparisons, floor, count,
+                                          cache_evidence(trace, run))
     return Verdict(
         status="DIVERGED", exit_code=EXIT_CODES["DIVERGED"],
         headline=f"{finding.name}  ({finding.confidence})", says=finding.says,

@@ -4,7 +4,9 @@ Keys stand in declared order, two spaces of indent, ASCII only, a newline at the
 verdict and trace give the same bytes. JSON has no infinity and no NaN: such a figure is the
 string `"inf"`, `"-inf"` or `"nan"`. `null` always means not observed or not comparable, except
 for a stop token's logit, where the records' null is written as `"-inf"`, which is what it means.
-Texts are not escaped further than JSON does: they are data here.
+`blocks` has the block tables of the run that the text report shows and of its twin without a hit,
+`forwards` what the model was given in both; `lookups`, `encoder`, `evictions` and `hooks` are of
+all runs. Texts are not escaped further than JSON does: they are data here.
 """
 
 import json
@@ -16,7 +18,15 @@ import msgspec
 from vcachediag import __version__
 from vcachediag.analysis.records import RunComparison, RunSummary, StepPair, Verdict
 from vcachediag.report.view import View
-from vcachediag.trace.records import LogitsRecord, Trace
+from vcachediag.trace.records import (
+    EncoderEvictionRecord,
+    ForwardRecord,
+    HookRecord,
+    LogitsRecord,
+    LookupRecord,
+    Record,
+    Trace,
+)
 
 #: Raised when a key changes its meaning or goes away; new keys do not raise it.
 REPORT_SCHEMA = 1
@@ -44,6 +54,13 @@ def render_json(verdict: Verdict, trace: Trace) -> str:
         "lanes": [plain(lane) for lane in view.lanes.values()],
         "requests": [_run(run, view) for run in verdict.runs],
         "shown": _shown(view.shown),
+        "blocks": plain(verdict.blocks),
+        "lookups": [_timeless(record) for record in view.records(LookupRecord)],
+        "encoder": plain(verdict.encoder),
+        "evictions": [_timeless(record) for record in view.records(EncoderEvictionRecord)],
+        "forwards": [_timeless(record) for record in view.records(ForwardRecord)
+                     if record.run in (verdict.focus, verdict.beside)],
+        "hooks": [_timeless(record) for record in view.records(HookRecord)],
         "next_steps": plain(verdict.next_steps),
         "minimal_pair": plain(verdict.minimal_pair),
         "overrides": plain(view.engine.overrides) if view.engine else [],
@@ -62,6 +79,13 @@ def plain(value: object) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value
+
+
+def _timeless(record: Record) -> JsonObject:
+    """A record without the moment at which it was written."""
+    fields: JsonObject = plain(record)
+    fields.pop("at")
+    return fields
 
 
 def _run(run: RunSummary, view: View) -> JsonObject:

@@ -10,6 +10,8 @@ from rich.text import Text
 
 from vcachediag.analysis.records import Verdict
 from vcachediag.report import sections
+from vcachediag.report.blocks import blocks_section
+from vcachediag.report.encoder import encoder_section
 from vcachediag.report.lanes import lanes_section
 from vcachediag.report.lines import Lines
 from vcachediag.report.stops import stops_section, top_section
@@ -34,6 +36,8 @@ _BLOCKS: tuple[tuple[_Section, ...], ...] = (
     (tokens_section,),
     (top_section,),
     (stops_section,),
+    (blocks_section,),
+    (encoder_section,),
     (sections.coverage_section, sections.overrides_section),
     (sections.next_section, sections.pair_section, sections.exit_section),
 )

@@ -1,0 +1,53 @@
+"""What the hooks on the caches say about one run, in words for the evidence."""
+
+from vcachediag.analysis.align import Run
+from vcachediag.analysis.consistency import positions_after_hit
+from vcachediag.analysis.encoder import encoder_uses
+from vcachediag.analysis.ledger import BlockUse, block_uses
+from vcachediag.trace.records import Trace
+
+
+def cache_evidence(trace: Trace, run: Run) -> tuple[tuple[str, str], ...]:
+    """(text, what it rules out or empty) for each thing seen; nothing where nothing was seen."""
+    return tuple(each for each in (_positions(run), _donors(trace, run), _encoder(trace, run))
+                 if each is not None)
+
+
+def _positions(run: Run) -> tuple[str, str] | None:
+    given = positions_after_hit(run)
+    if given is None:
+        return None
+    first, last, right = given
+    places = f"positions {first}-{last}" if last > first else f"position {first}"
+    if right:
+        return (f"The engine gave the model {places} after the hit, as it should.",
+                "wrong positions from vLLM")
+    start = run.steps[0].num_computed_tokens
+    return (f"The engine gave the model {places} after the hit, where "
+            f"{start}-{start + run.steps[0].num_scheduled_tokens - 1} were due.", "")
+
+
+def _donors(trace: Trace, run: Run) -> tuple[str, str] | None:
+    hits = [use for use in block_uses(trace) if use.run == run.name and use.origin == "hit"]
+    known = [use for use in hits if use.donor is not None]
+    if not known:
+        return None
+    donors = list(dict.fromkeys(use.donor for use in known))
+    who = str(donors[0]) if len(donors) == 1 else f"{len(donors)} earlier runs"
+    return (f"{len(known)} of {len(hits)} hit {'block was' if len(hits) == 1 else 'blocks were'} "
+            f"written by {who}{_when(known)}.", "")
+
+
+def _when(uses: list[BlockUse]) -> str:
+    decoded = sum(use.written_in != "prefill" for use in uses)
+    if not decoded:
+        return " in its prefill" if len({use.donor for use in uses}) == 1 else " while prefilling"
+    return f"; {decoded} of them at least in part by decode steps"
+
+
+def _encoder(trace: Trace, run: Run) -> tuple[str, str] | None:
+    uses = [use for use in encoder_uses(trace) if use.run == run.name]
+    if not uses or any(use.lookup != "not asked" for use in uses):
+        return None
+    spans = "the span of its image lies" if len(uses) == 1 else "the spans of its images lie"
+    return f"The encoder cache was not asked: {spans} inside the hit.", "the encoder cache in this run"
