@@ -50,4 +50,5 @@ def _encoder(trace: Trace, run: Run) -> tuple[str, str] | None:
     if not uses or any(use.lookup != "not asked" for use in uses):
         return None
     spans = "the span of its image lies" if len(uses) == 1 else "the spans of its images lie"
-    return f"The encoder cache was not asked: {spans} inside the hit.", "the encoder cache in this run"
+    return (f"The encoder cache was not asked: {spans} inside the hit.",
+            "the encoder cache in this run")
