@@ -29,6 +29,7 @@ def test_keys_stand_in_declared_order() -> None:
     expected = [
         "schema", "tool", "status", "exit_code", "headline", "says", "findings", "notes",
         "ruled_out", "not_observed", "coverage", "floor", "lanes", "requests", "shown",
+            "blocks", "lookups", "encoder", "evictions", "forwards", "hooks",
         "next_steps", "minimal_pair", "overrides", "environment",
     ]
     assert expected == list(loaded(render_json(diverged(), trace())))
