@@ -1,5 +1,6 @@
 """`replay` from end to end, without its screen: requests, lanes, trace, verdict."""
 
+import shlex
 import shutil
 import sys
 import tempfile
@@ -65,7 +66,11 @@ def replay(options: ReplayOptions, on_progress: Callable[[str, float | None], No
     try:
         _record(options, requests, folder, on_progress)
         trace = read_trace(folder)
-        return Replayed(verdict=judge(trace), trace=trace)
+        verdict = judge(trace)
+        if keep:
+            again = f"See this again without vLLM: vcachediag report {shlex.quote(str(folder))}"
+            verdict = msgspec.structs.replace(verdict, next_steps=(*verdict.next_steps, again))
+        return Replayed(verdict=verdict, trace=trace)
     except VcachediagError as error:
         if keep or _has_records(folder):
             keep = True

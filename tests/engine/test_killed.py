@@ -43,6 +43,18 @@ def kill(process):
     process.wait()
 
 
+def has_events(out):
+    """Whether anything was recorded."""
+    return any(path.stat().st_size for path in (out / "events").glob("*.jsonl"))
+
+
+def wait_for(process, condition):
+    """Wait until `condition` holds or the process ends; returns the moment."""
+    while not condition() and process.poll() is None:
+        time.sleep(0.01)
+    return time.monotonic()
+
+
 def report(out):
     """`vcachediag report` on a trace."""
     return subprocess.run([sys.executable, "-m", "vcachediag", "report", str(out)],
@@ -54,9 +66,11 @@ def test_killed_at_any_moment_it_is_readable(tmp_path):
     missing.
     """
     whole = tmp_path / "whole.vcd"
-    started = time.monotonic()
-    start(whole).wait()
-    seconds = time.monotonic() - started
+    process = start(whole)
+    begun = wait_for(process, lambda: (whole / "header.json").exists())
+    recording = wait_for(process, lambda: has_events(whole))
+    process.wait()
+    ended = time.monotonic()
     assert 1 == report(whole).returncode
     events = len(read_trace(whole).events)
 
@@ -65,10 +79,14 @@ def test_killed_at_any_moment_it_is_readable(tmp_path):
     for number in range(KILLS):
         out = tmp_path / f"killed-{number}.vcd"
         process = start(out)
-        # From when the folder is there to when the recording would be over.
-        while not (out / "header.json").exists() and process.poll() is None:
-            time.sleep(0.01)
-        time.sleep(generator.uniform(0, 0.9 * seconds))
+        # Starting an engine takes longer than the lanes: most are killed while there is something
+        # to lose.
+        if number % 4:
+            wait_for(process, lambda out=out: has_events(out))
+            time.sleep(generator.uniform(0, 0.9 * (ended - recording)))
+        else:
+            wait_for(process, lambda out=out: (out / "header.json").exists())
+            time.sleep(generator.uniform(0, recording - begun))
         kill(process)
         trace = read_trace(out)
         done = report(out)
