@@ -27,6 +27,8 @@ class Outcome:
     place: int | None
     #: What is missing; empty: all is there.
     gaps: tuple[str, ...]
+    #: What is not observed where it is missing.
+    lost: str = ""
 
     @property
     def ok(self) -> bool:
@@ -47,10 +49,11 @@ def check(capability: Capability, source: Source) -> Outcome:
         if isinstance(found, Gap):
             gaps.append(found.why)
             continue
-        return Outcome(name=capability.name, optional=capability.optional, place=number,
+        return Outcome(name=capability.name, optional=capability.optional,
+                       lost=capability.lost, place=number,
                        gaps=tuple(_differences(capability, place, found, source)))
-    return Outcome(name=capability.name, optional=capability.optional, place=None,
-                   gaps=tuple(gaps))
+    return Outcome(name=capability.name, optional=capability.optional, lost=capability.lost,
+                   place=None, gaps=tuple(gaps))
 
 
 def look_everywhere(capabilities: Iterable[Capability], source: Source) -> None:

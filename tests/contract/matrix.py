@@ -11,7 +11,7 @@ WIDTH = 80
 _CELL = 3
 LEGEND = """\
 1 2 3  there, at the first, second, third of the table's places
--      missing or different, and optional: something is not observed
+-      missing or different, and optional: done otherwise, or not observed
 !      missing or different, and needed
 *      a release that is supported: no `!` may be in its column"""
 
@@ -82,13 +82,15 @@ def _wrapped(text: str, indent: str) -> list[str]:
 
 def as_markdown(columns: Iterable[Column]) -> str:
     """The README's table, newest release first."""
-    lines = ["| vLLM | supported | names and signatures checked | run live | missing there |",
+    lines = ["| vLLM | supported | names and signatures there | run live | not seen there |",
              "|---|---|---|---|---|"]
     for column in reversed(tuple(columns)):
         there = sum(one.ok for one in column.outcomes)
-        missing = column.missing(optional=False) + column.missing(optional=True)
+        # An older name that a newer one has replaced is no loss.
+        lost = [f"`{one.name}`" for one in column.missing(optional=False)]
+        lost += [one.lost for one in column.missing(optional=True) if one.lost]
         lines.append("| " + " | ".join((
             column.release.version, "yes" if column.release.supported else "no",
             f"{there} of {len(column.outcomes)}", column.release.live or "no",
-            ", ".join(f"`{one.name}`" for one in missing) or "nothing")) + " |")
+            ", ".join(dict.fromkeys(lost)) or "nothing")) + " |")
     return "\n".join(lines) + "\n"

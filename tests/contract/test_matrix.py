@@ -12,15 +12,16 @@ from tests.contract.releases import RELEASES, Release
 LONG = "SamplingParams.a_name_that_is_longer_than_the_column_of_names_of_the_matrix_is_wide"
 
 
-def _outcome(name: str, place: int | None, *gaps: str, optional: bool = False) -> Outcome:
-    return Outcome(name=name, optional=optional, place=place, gaps=gaps)
+def _outcome(name: str, place: int | None, *gaps: str, optional: bool = False,
+             lost: str = "") -> Outcome:
+    return Outcome(name=name, optional=optional, place=place, gaps=gaps, lost=lost)
 
 
 COLUMNS = (
     Column(release=Release(version="0.10.2", supported=False),
            outcomes=(_outcome("LLM", None, "no module vllm.new", "no module vllm.old"),
                      _outcome(LONG, 1), _outcome("Pool", None, "no module vllm.pool",
-                                                 optional=True))),
+                                                 optional=True, lost="pools"))),
     Column(release=Release(version="0.30.0", supported=True, live="yes"),
            outcomes=(_outcome("LLM", 0, "vllm.new:LLM takes no model"),
                      _outcome(LONG, 0), _outcome("Pool", 2, optional=True))),
@@ -39,7 +40,7 @@ def test_the_matrix_is_readable_as_a_whole() -> None:
         "Pool".ljust(74) + "  -  3",
         "",
         "1 2 3  there, at the first, second, third of the table's places",
-        "-      missing or different, and optional: something is not observed",
+        "-      missing or different, and optional: done otherwise, or not observed",
         "!      missing or different, and needed",
         "*      a release that is supported: no `!` may be in its column",
         "",
@@ -68,12 +69,12 @@ def test_only_a_needed_gap_in_a_supported_release_breaks_a_promise() -> None:
 
 
 def test_the_readme_table_has_a_row_per_release() -> None:
-    """Newest first, with what was checked, what was run, and what is missing by name."""
+    """Newest first, with what was checked, what was run, and what is lost there."""
     assert [
-        "| vLLM | supported | names and signatures checked | run live | missing there |",
+        "| vLLM | supported | names and signatures there | run live | not seen there |",
         "|---|---|---|---|---|",
         "| 0.30.0 | yes | 2 of 3 | yes | `LLM` |",
-        "| 0.10.2 | no | 1 of 3 | no | `LLM`, `Pool` |",
+        "| 0.10.2 | no | 1 of 3 | no | `LLM`, pools |",
     ] == as_markdown(COLUMNS).splitlines()
 
 

@@ -16,8 +16,10 @@ class Capability:
     takes: tuple[str, ...] = ()
     #: Attributes of its instances that we read; `new|old` where one of several will do.
     holds: tuple[str, ...] = ()
-    #: Without it something is done in another way, or is not observed and the report says so.
+    #: Without it the rest works; either something else does its work, or something is lost.
     optional: bool = False
+    #: What is not observed without it; empty: something else does its work, or it is needed.
+    lost: str = ""
 
 
 CAPABILITIES = (
@@ -105,7 +107,7 @@ CAPABILITIES = (
                holds=("get_model", "input_batch"), used_for="the loaded model and its rows"),
     Capability(name="GPUModelRunner.prepare_inputs",
                places=("vllm.v1.worker.gpu.model_runner:GPUModelRunner.prepare_inputs",),
-               optional=True, used_for="the order of rows in runner V2"),
+               optional=True, lost="runner V2", used_for="the order of rows in runner V2"),
     Capability(name="GPUModelRunner, V2",
                places=("vllm.v1.worker.gpu.model_runner:GPUModelRunner",), optional=True,
                holds=("get_model",), used_for="the loaded model in runner V2"),
@@ -114,12 +116,14 @@ CAPABILITIES = (
                used_for="the order of rows in runner V2"),
     Capability(name="FlashAttentionMetadata",
                places=("vllm.v1.attention.backends.flash_attn:FlashAttentionMetadata",),
-               optional=True, holds=("seq_lens", "block_table", "slot_mapping"),
+               optional=True, lost="attention metadata",
+               holds=("seq_lens", "block_table", "slot_mapping"),
                used_for="what attention was told, on a GPU"),
     Capability(name="CPUAttentionMetadata",
                places=("vllm.v1.attention.backends.cpu_attn:CPUAttentionMetadata",
                        "vllm.v1.attention.backends.cpu_attn:TorchSDPAMetadata"),
-               optional=True, holds=("seq_lens|seq_lens_tensor", "block_table|block_tables",
+               optional=True, lost="attention metadata",
+               holds=("seq_lens|seq_lens_tensor", "block_table|block_tables",
                                      "slot_mapping"),
                used_for="what attention was told, on a CPU"),
     Capability(name="Scheduler", places=("vllm.v1.core.sched.scheduler:Scheduler",),
@@ -132,7 +136,8 @@ CAPABILITIES = (
                used_for="scheduled tokens per step"),
     Capability(name="SchedulerOutput.preempted_req_ids",
                places=("vllm.v1.core.sched.output:SchedulerOutput",),
-               holds=("preempted_req_ids",), optional=True, used_for="preemptions"),
+               holds=("preempted_req_ids",), optional=True, lost="preemptions",
+               used_for="preemptions"),
     Capability(name="NewRequestData", places=("vllm.v1.core.sched.output:NewRequestData",),
                holds=("req_id", "num_computed_tokens"), used_for="scheduled tokens per step"),
     Capability(name="CachedRequestData", places=("vllm.v1.core.sched.output:CachedRequestData",),
@@ -224,11 +229,12 @@ CAPABILITIES = (
     Capability(name="BaseMultiModalProcessorCache.is_cached",
                places=("vllm.multimodal.cache.base:BaseMultiModalProcessorCache.is_cached",
                        "vllm.multimodal.cache:BaseMultiModalProcessorCache.is_cached"),
-               optional=True, used_for="hits of the processor cache"),
+               optional=True, lost="processor cache", used_for="hits of the processor cache"),
     Capability(name="Attention",
                places=("vllm.model_executor.layers.attention.attention:Attention",
                        "vllm.attention.layer:Attention"),
-               optional=True, holds=("impl",), used_for="which class computes attention"),
+               optional=True, lost="attention op", holds=("impl",),
+               used_for="which class computes attention"),
     Capability(name="get_forward_context",
                places=("vllm.forward_context:get_forward_context",),
                used_for="the attention metadata of a step"),
