@@ -135,3 +135,11 @@ def test_a_table_that_has_grown_is_exit_code_1(
     assert "" == output.out
     assert "run make contract-index" in output.err
     assert one_release.is_dir()
+
+
+def test_the_readme_has_the_table_of_today() -> None:
+    """What the README says of each release is what the committed facts say."""
+    readme = (Path(__file__).resolve().parents[2] / "README.md").read_text()
+    columns = [command.column(release) for release in RELEASES]
+
+    assert f"<!-- versions -->\n{as_markdown(columns)}<!-- versions -->\n" in readme

@@ -6,7 +6,7 @@ import platform
 from collections.abc import Callable
 from typing import Any
 
-from vcachediag.engine import arguments, capabilities, plugin
+from vcachediag.engine import arguments, capabilities, plugin, recorder
 from vcachediag.engine.configuration import Configured, configure
 from vcachediag.engine.jobs import Job
 from vcachediag.engine.lanes import LaneRunner
@@ -28,6 +28,8 @@ def start(job: Job, writer: EventWriter,
         # Where there still is another engine, it has no prefix cache of this kind.
         os.environ["VLLM_USE_V1"] = "1"
     capabilities.require_all()
+    observer = Observer(writer.event, watch=job.watch)
+    recorder.arm(observer.install)
     on_stage("loading the plugin")
     plugin.export(job.plugins)
     plugins = [plugin.load(spec) for spec in job.plugins]
@@ -37,8 +39,7 @@ def start(job: Job, writer: EventWriter,
     for record in configured.requests:
         writer.request(record)
     on_stage("starting the engine")
-    observer = Observer(writer.event, watch=job.watch)
-    observer.install()
+    recorder.ensure()
     session = _start_session(configured, observer, writer, job.max_tokens)
     _check_model_class(session.model, plugins)
     writer.event(_engine_record(configured, session))
