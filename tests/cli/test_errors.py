@@ -364,7 +364,8 @@ def test_interrupted(tmp_path: Path) -> None:
     process = subprocess.Popen(
         _command("replay", "requests.jsonl", "--out", "trace", "--", str(MODEL), *FLAGS),
         cwd=tmp_path, env=_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True)
+        # A shell's background job, such as these tests may be in, ignores Ctrl-C.
+        text=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     try:
         events = _wait_for_events(trace)
         process.send_signal(signal.SIGINT)
