@@ -11,6 +11,7 @@ from tests.engine.conftest import ENVIRONMENT, ROOT, RUNNERS
 from vcachediag.trace.reader import read_trace
 from vcachediag.trace.records import (
     BlocksRecord,
+    BlockTableRecord,
     ForwardRecord,
     NotObservedRecord,
     StepRecord,
@@ -84,6 +85,9 @@ def test_preemption_and_eviction_are_seen(batched):
     assert again
     assert again[0].num_scheduled_tokens > 1
     assert evicted
+    tables = [event for event in trace.events if isinstance(event, BlockTableRecord)
+              and event.run == preempted[0].run and event.step == again[0].step]
+    assert [0] == [event.first for event in tables]
     assert all(len(event.hashes) == len(event.block_ids) == 1 for event in evicted)
 
 

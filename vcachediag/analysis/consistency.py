@@ -9,11 +9,12 @@ from vcachediag.trace.records import BlockTableRecord, ForwardRecord, StepRecord
 def disagreements(trace: Trace, joined: Joined) -> tuple[str, ...]:
     """What does not fit, in words; the first case of each kind."""
     found = []
+    # A model may count otherwise; then its uncached runs do as well.
+    usual = all(_first_wrong(run) is None for run in joined.of_lane("reference"))
     for run in joined.runs.values():
-        steps = {step.step: step for step in run.steps}
-        wrong = next((f for f in run.forwards if _wrong_positions(f, steps.get(f.step))), None)
+        wrong = _first_wrong(run) if usual else None
         if wrong is not None:
-            due = steps[wrong.step].num_computed_tokens
+            due = next(step for step in run.steps if step.step == wrong.step).num_computed_tokens
             found.append(f"{run.name}: in step {wrong.step} the engine gave position "
                          f"{wrong.first_position[0]} to the token at place {due}.")
             break
@@ -35,6 +36,11 @@ def positions_after_hit(run: Run) -> tuple[int, int, bool] | None:
     right = (start, start + run.steps[0].num_scheduled_tokens - 1)
     given = (first.first_position[0], first.last_position[0])
     return (*given, given == right)
+
+
+def _first_wrong(run: Run) -> ForwardRecord | None:
+    steps = {step.step: step for step in run.steps}
+    return next((f for f in run.forwards if _wrong_positions(f, steps.get(f.step))), None)
 
 
 def _wrong_positions(forward: ForwardRecord, step: StepRecord | None) -> bool:

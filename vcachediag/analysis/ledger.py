@@ -13,6 +13,7 @@ from vcachediag.trace.records import (
     BlocksRecord,
     BlockTableRecord,
     EngineRecord,
+    LookupRecord,
     RunRecord,
     StepRecord,
     Trace,
@@ -85,10 +86,16 @@ class _Ledger:
         self._reused: dict[str, set[int]] = defaultdict(set)
         self._open: dict[int, list[_Use]] = defaultdict(list)
         self._hashed: dict[int, list[_Use]] = defaultdict(list)
+        #: Without records of blocks, what the last lookup found stands for what was hit.
+        self._found: dict[str, set[int]] = {}
+        self._blind = not any(isinstance(event, BlocksRecord) for event in trace.events)
         self.uses: list[_Use] = []
 
     def run(self, record: RunRecord) -> None:
         self._prompt_of[record.run] = self._prompts.get(record.request, 0) + record.appended
+
+    def lookup(self, record: LookupRecord) -> None:
+        self._found[record.run] = {block for group in record.block_ids for block in group}
 
     def blocks(self, record: BlocksRecord) -> None:
         ids = record.block_ids
@@ -137,7 +144,8 @@ class _Ledger:
         for place, block in enumerate(record.block_ids, start=record.first):
             if block == 0:
                 continue  # the null block: the place is no longer needed
-            hit = block in self._reused[record.run]
+            hit = block in (self._found.get(record.run, ()) if self._blind
+                            else self._reused[record.run])
             use = _Use(run=record.run, group=record.group, place=place, block=block,
                        origin="hit" if hit else "computed",
                        hash=self._hash_of.get(block) if hit else None)
@@ -201,6 +209,8 @@ def block_uses(trace: Trace) -> tuple[BlockUse, ...]:
     for event in trace.events:
         if isinstance(event, RunRecord):
             ledger.run(event)
+        elif isinstance(event, LookupRecord):
+            ledger.lookup(event)
         elif isinstance(event, BlocksRecord):
             ledger.blocks(event)
         elif isinstance(event, BlockTableRecord):

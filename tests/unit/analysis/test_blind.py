@@ -87,6 +87,13 @@ def test_wrong_positions_are_told(same: Trace) -> None:
     assert () == disagreements(axes, join(axes))
 
 
+def test_another_way_of_counting_is_no_disagreement(same: Trace) -> None:
+    """A model whose uncached runs count otherwise as well is not accused."""
+    trace = changed(same, ForwardRecord, lambda _: True, first_position=(7,))
+
+    assert () == disagreements(trace, join(trace))
+
+
 def test_other_blocks_are_told(same: Trace) -> None:
     """Attention with another block table than the scheduler's is a note, but not where no table
     ever fits: there blocks are counted otherwise.

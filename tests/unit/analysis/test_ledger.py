@@ -12,6 +12,7 @@ from vcachediag.trace.records import (
     BlockTableRecord,
     Event,
     Header,
+    LookupRecord,
     RequestRecord,
     RunRecord,
     StepRecord,
@@ -140,6 +141,15 @@ def test_a_wild_step_takes_no_time() -> None:
     events = [*first_run(), table("x", 9, (11,), first=10**15), step("x", 9, 0, 10**17)]
 
     assert uses_of("x", *events)
+
+
+def test_without_records_of_blocks_the_lookup_tells_hits() -> None:
+    """A hook that saw nothing does not make a hit look computed."""
+    events = [event for event in hit((5, 6)) if not isinstance(event, BlocksRecord)]
+    lookup = LookupRecord(run="y", step=5, asked=10, limit=9, found=8, block_ids=((5, 6),))
+    found = uses_of("y", events[0], lookup, *events[1:])
+
+    assert ["hit", "hit", "computed"] == [use.origin for use in found]
 
 
 def test_a_preempted_run_computes_what_it_had_hit() -> None:

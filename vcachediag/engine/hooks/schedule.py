@@ -73,6 +73,8 @@ class ScheduleHook:
             request = scheduler.requests.get(request_id)
             run = self._log.run_of(request) if request is not None else None
             if run is not None:
+                # Its blocks are gone: when it comes back, its table is told anew.
+                self._forget_tables(run)
                 self._log.write(HOOK, StepRecord(
                     run=run, step=self._log.step, num_computed_tokens=0, num_scheduled_tokens=0,
                     preempted=True))
@@ -102,6 +104,9 @@ class ScheduleHook:
     def _forget(self, request_id: str) -> None:
         run = self._log.run_of_id(request_id)
         self._log.forget(request_id)
+        self._forget_tables(run)
+
+    def _forget_tables(self, run: str | None) -> None:
         for key in [key for key in self._tables if key[0] == run]:
             del self._tables[key]
 
