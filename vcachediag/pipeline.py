@@ -19,8 +19,8 @@ from vcachediag.errors import FileError, InterruptedRunError, VcachediagError
 from vcachediag.requests import RequestFile, read_requests
 from vcachediag.trace.reader import read_trace
 from vcachediag.trace.records import SCHEMA_VERSION, Footer, Header, Trace
+from vcachediag.trace.redact import own_words
 from vcachediag.trace.writer import (
-    ENGINE_LOG,
     EVENTS,
     HEADER,
     REQUESTS,
@@ -138,10 +138,8 @@ def _record(options: ReplayOptions, requests: RequestFile, folder: Path,
         write_footer(folder, Footer(outcome="interrupted", ended=now()))
         raise InterruptedRunError("interrupted") from None
     except VcachediagError as error:
-        write_footer(folder, Footer(outcome="failed", ended=now(), detail=error.message))
+        detail = own_words(error.message) if options.redact else error.message
+        write_footer(folder, Footer(outcome="failed", ended=now(), detail=detail))
         raise
     finally:
         engine.kill()
-        if options.redact:
-            # vLLM and the plugin may have printed what the trace leaves out.
-            (folder / ENGINE_LOG).unlink(missing_ok=True)

@@ -357,6 +357,23 @@ def test_engine_dies_half_way(tmp_path: Path) -> None:
 
 
 @pytest.mark.engine
+def test_redacted_engine_dies_half_way(tmp_path: Path) -> None:
+    """A redacted recording leaves no log of vLLM even then, and quotes none."""
+    _requests(tmp_path)
+    (tmp_path / "dying.py").write_text(DYING_PLUGIN, encoding="utf-8")
+
+    _fails(_replay(tmp_path, "--plugin", "dying.py", "--out", "trace", "--redact"),
+           ExitCode.ENGINE_FAILED,
+           "error: the engine process died",
+           "  caused by: exit code 41",
+           "hint: run again without --redact: a redacted recording keeps no log of vLLM",
+           "what was recorded is kept in trace")
+
+    assert ["events", "footer.json", "header.json", "requests.jsonl"] == sorted(
+        path.name for path in (tmp_path / "trace").iterdir())
+
+
+@pytest.mark.engine
 def test_interrupted(tmp_path: Path) -> None:
     """Ctrl-C ends the engine as well, and keeps a trace that says so."""
     _requests(tmp_path)

@@ -95,7 +95,7 @@ def _decide(trace: Trace, joined: Joined) -> Verdict:
         why = unknown[0].why if unknown else "the cached lane did not run"
         return _inconclusive(trace, floor, coverage, runs, blind, "not everything was seen", None,
                              f"A cached run could not be compared: {why}.",
-                             ("See \"Not observed\" above, and the engine log of the trace.",))
+                             (_where_to_look(trace),))
     if not coverage.hits:
         return _inconclusive(
             trace, floor, coverage, runs, blind, "nothing was exercised", None,
@@ -237,6 +237,12 @@ def _passed(trace: Trace, joined: Joined, floor: Floor, coverage: Coverage,
                    floor=floor, coverage=coverage, runs=runs, notes=_notes(trace, floor),
                    not_observed=blind, next_steps=steps,
                    shown=benign[0].run if benign else None)
+
+
+def _where_to_look(trace: Trace) -> str:
+    if trace.header.redacted:
+        return "See \"Not observed\" above; without --redact the trace has vLLM's log as well."
+    return "See \"Not observed\" above, and the engine log of the trace."
 
 
 def _why_no_hit(joined: Joined) -> str:

@@ -43,6 +43,8 @@ from vcachediag.trace.writer import ENGINE_LOG
 LOG_LINES_SHOWN = 12
 LOG_LINE_SHOWN = 240
 SECONDS_TO_STOP = 20.0
+#: vLLM's log may quote prompts, so that a redacted recording has none.
+NO_LOG = "run again without --redact: a redacted recording keeps no log of vLLM"
 _ERRORS: dict[int, type[VcachediagError]] = {
     ExitCode.USAGE: UsageError,
     ExitCode.INCONCLUSIVE: InconclusiveError,
@@ -58,7 +60,9 @@ class EngineProcess:
     """One engine process and the two pipes to it."""
 
     def __init__(self, job: Job, on_progress: OnProgress) -> None:
-        self._log = Path(job.trace) / ENGINE_LOG
+        self._redact = job.redact
+        # Never written rather than removed in the end: we may be killed before that.
+        self._log = Path(os.devnull) if job.redact else Path(job.trace) / ENGINE_LOG
         self._on_progress = on_progress
         self._decoder = msgspec.json.Decoder(Reply)
         replies, child_end = os.pipe()
@@ -133,11 +137,13 @@ class EngineProcess:
         raise self._died()
 
     def _failure(self, reply: Failed) -> VcachediagError:
-        kind = _ERRORS.get(reply.exit_code)
+        kind, hint = _ERRORS.get(reply.exit_code), reply.hint
+        if self._redact and (ENGINE_LOG in hint if hint else kind is None):
+            hint = NO_LOG
         if kind is not None:
-            error = kind(reply.message, cause=reply.cause, hint=reply.hint)
+            error = kind(reply.message, cause=reply.cause, hint=hint)
         else:
-            error = EngineFailedError(reply.message, cause=reply.cause, hint=reply.hint,
+            error = EngineFailedError(reply.message, cause=reply.cause, hint=hint,
                                       log=self._last_lines())
         error.traceback_text = reply.traceback
         return error
@@ -145,9 +151,12 @@ class EngineProcess:
     def _died(self) -> EngineFailedError:
         code = self._process.wait()
         how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        return EngineFailedError("the engine process died", cause=how, log=self._last_lines())
+        return EngineFailedError("the engine process died", cause=how, log=self._last_lines(),
+                                 hint=NO_LOG if self._redact else None)
 
     def _last_lines(self) -> tuple[str, ...]:
+        if self._redact:
+            return ()
         with self._log.open("rb") as log:
             log.seek(max(0, self._log.stat().st_size - 65_536))
             lines = log.read().decode("utf-8", "replace").splitlines()

@@ -25,8 +25,8 @@ from vcachediag.engine.jobs import (
     RunLane,
     Stage,
 )
-from vcachediag.errors import EngineFailedError, ExitCode, VcachediagError
-from vcachediag.trace.redact import Redactor
+from vcachediag.errors import EngineFailedError, VcachediagError
+from vcachediag.trace.redact import Redactor, own_words
 from vcachediag.trace.writer import EventWriter
 
 Say = Callable[[Reply], None]
@@ -48,16 +48,27 @@ def main() -> None:
         try:
             _serve(job, writer, say)
         except VcachediagError as error:
-            say(Failed(exit_code=error.exit_code, message=error.message, cause=error.cause,
-                       hint=error.hint, traceback=traceback.format_exc()))
+            say(_reply(error, job))
         except Exception as error:  # noqa: BLE001  # whatever vLLM or the plugin raises
             traceback.print_exc()
-            say(Failed(exit_code=ExitCode.ENGINE_FAILED, message="the engine failed",
-                       cause=_words(error),
-                       traceback=traceback.format_exc()))
+            failure = EngineFailedError("the engine failed", cause=_words(error))
+            failure.__cause__ = error
+            say(_reply(failure, job))
     sys.stdout.flush()
     # vLLM leaves threads behind that would keep the process alive.
     os._exit(0)
+
+
+def _reply(error: VcachediagError, job: Job) -> Failed:
+    """What the command is told, without any message that is not ours if the job is redacted."""
+    if not job.redact:
+        return Failed(exit_code=error.exit_code, message=error.message, cause=error.cause,
+                      hint=error.hint, traceback=traceback.format_exc())
+    source = error.__cause__ or error
+    where = traceback.format_tb(source.__traceback__)
+    return Failed(exit_code=error.exit_code, message=own_words(error.message),
+                  cause=None if error.cause is None else own_words(error.cause), hint=error.hint,
+                  traceback="".join([*where, type(source).__name__]))
 
 
 def _serve(job: Job, writer: EventWriter, say: Say) -> None:

@@ -142,9 +142,20 @@ def _remarks(comparison: RunComparison, token: int) -> dict[int, str]:
     return remarks
 
 
+def _chooses(row: LogitsRecord, token: int) -> bool:
+    """Whether a stop token was taken, also where the row's other ids are redacted."""
+    stop = _stop(row, token)
+    if row.chosen == token or stop is None or row.chosen not in row.top_ids:
+        return row.chosen == token
+    place = row.top_ids.index(row.chosen)
+    # In a tie the rank does not tell which of the tokens it is.
+    return (stop.rank == place + 1 and stop.logit == row.top_logits[place]
+            and row.top_logits.count(stop.logit) == 1)
+
+
 def _events(rows: list[LogitsRecord], token: int) -> list[tuple[int, str]]:
     """Where one side chose the stop token; else where it came nearest, and its last step."""
-    chosen = [(row.index, "stops") for row in rows if row.chosen == token]
+    chosen = [(row.index, "stops") for row in rows if _chooses(row, token)]
     ranks = [(stop.rank, row.index) for row in rows if (stop := _stop(row, token)) is not None]
     if chosen or not ranks:
         return chosen

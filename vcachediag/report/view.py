@@ -85,7 +85,8 @@ class View:
                   if not any(words in note for note in notes)]
         if self.trace.header.redacted:
             notes.append("redacted: `~` and four digits stand for a token, the same only at the "
-                         "same place of the same request; there is no engine log")
+                         "same place of the same request; exceptions are named without their "
+                         "messages, `expect` was not compared, and there is no engine log")
         footer = self.trace.footer
         if footer is None:
             notes.append("the recording was not closed: it was killed, or is still being written")

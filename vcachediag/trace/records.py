@@ -5,7 +5,7 @@ A trace is a directory:
     header.json            `Header`
     requests.jsonl         `RequestRecord`, one a line
     events/<role>-<pid>.jsonl   the other records, one a line, each with its `type`
-    engine.log             what vLLM printed
+    engine.log             what vLLM printed; a redacted trace has none
     footer.json            `Footer`; absent when the recording was killed
 """
 
