@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+#: The pictures of the second example, one line of text each.
+IMAGES = sorted((ROOT / "examples" / "02_same_text_other_image" / "images").glob("*.png"))
 MODEL = ROOT / "plugins" / "glyphocr" / "model"
 ENVIRONMENT = {**os.environ, "VLLM_CPU_KVCACHE_SPACE": "1", "NO_COLOR": "1",
                "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.conftest import ENVIRONMENT, ROOT, RUNNERS
+from tests.engine.conftest import ENVIRONMENT, IMAGES, ROOT, RUNNERS
 from vcachediag.trace.reader import read_trace
 from vcachediag.trace.records import (
     BlocksRecord,
@@ -18,7 +18,6 @@ from vcachediag.trace.records import (
 )
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow, pytest.mark.timeout(600)]
-IMAGES = sorted((ROOT / "examples" / "02_same_text_other_image" / "images").glob("*.png"))
 NAMES = ("a", "b", "c")
 
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 
 import pytest
 
-from tests.engine.conftest import ROOT
+from tests.engine.conftest import IMAGES
 from vcachediag.trace.reader import read_trace
 from vcachediag.trace.records import (
     BlocksRecord,
@@ -26,7 +26,6 @@ from vcachediag.trace.records import (
 )
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow, pytest.mark.timeout(600)]
-IMAGES = sorted((ROOT / "examples" / "02_same_text_other_image" / "images").glob("*.png"))
 PROMPT = "<s><user><image>Read the text in this image, it is one line of letters.<assistant>"
 BLOCK = 32
 

@@ -4,10 +4,9 @@ import json
 
 import pytest
 
-from tests.engine.conftest import ROOT
+from tests.engine.conftest import IMAGES
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow, pytest.mark.timeout(600)]
-IMAGES = sorted((ROOT / "examples" / "02_same_text_other_image" / "images").glob("*.png"))
 
 
 def image_part(number):

@@ -2,10 +2,15 @@
 
 import ast
 import re
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+from vcachediag.engine import capabilities
 from vcachediag.engine.capabilities import accepted
 from vcachediag.engine.capability_table import CAPABILITIES, Capability
+from vcachediag.errors import VllmMissingError
 
 ENGINE = Path(__file__).resolve().parents[2] / "vcachediag" / "engine"
 
@@ -67,3 +72,27 @@ def test_only_known_parameters_are_given() -> None:
         return known + other
 
     assert {"known": 1, "other": 2} == accepted(function, known=1, other=2, unknown=3)
+
+
+def test_a_hook_that_cannot_see_does_not_stop_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a vLLM lacks what only a hook needs, the hook is named and everything else works."""
+    gone = replace(next(one for one in CAPABILITIES if one.name == "BlockPool.touch"),
+                   places=("vllm.v1.core.block_pool:BlockPool.renamed",))
+    table = tuple(gone if one.name == gone.name else one for one in CAPABILITIES)
+    monkeypatch.setattr(capabilities, "CAPABILITIES", table)
+    monkeypatch.setitem(capabilities._BY_NAME, gone.name, gone)
+    capabilities.require_all()
+
+    capabilities.require_hook("lookup")
+    with pytest.raises(VllmMissingError, match=r"lacks `BlockPool\.touch`"):
+        capabilities.require_hook("blocks")
+
+
+def test_what_is_needed_stops_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without scheduled tokens there is nothing to judge: exit code 4 at the start."""
+    gone = replace(next(one for one in CAPABILITIES if one.name == "Scheduler.schedule"),
+                   places=("vllm.v1.core.sched.scheduler:Scheduler.renamed",))
+    monkeypatch.setitem(capabilities._BY_NAME, gone.name, gone)
+
+    with pytest.raises(VllmMissingError, match=r"lacks `Scheduler\.schedule`"):
+        capabilities.require_all()

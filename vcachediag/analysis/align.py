@@ -123,7 +123,7 @@ def compare(run: Run, truth: Run, bound: float) -> RunComparison:
     why = _not_comparable(run, truth)
     if why:
         return RunComparison(run=run.name, against=truth.name, outcome="unknown", why=why)
-    split = _first_difference(run.tokens, truth.tokens)
+    split = first_difference(run.tokens, truth.tokens)
     if split is None and run.finished is not None and run.finished.error:
         split = len(run.tokens)
     steps = tuple(_pair(index, truth.rows.get(index), run.rows.get(index),
@@ -162,7 +162,8 @@ def _outcome(*, split: int | None, beyond: bool, missing: bool, failed: bool) ->
     return "same" if split is None else "benign"
 
 
-def _first_difference(left: tuple[int, ...], right: tuple[int, ...]) -> int | None:
+def first_difference(left: tuple[int, ...], right: tuple[int, ...]) -> int | None:
+    """First place at which two answers differ, a missing token included; None: they are equal."""
     for index, (a, b) in enumerate(zip(left, right, strict=False)):
         if a != b:
             return index

@@ -1,15 +1,24 @@
 """What the hooks on the caches say about one run, in words for the evidence."""
 
+from dataclasses import dataclass
+
 from vcachediag.analysis.align import Run
 from vcachediag.analysis.consistency import positions_after_hit
-from vcachediag.analysis.encoder import encoder_uses
-from vcachediag.analysis.ledger import BlockUse, block_uses
-from vcachediag.trace.records import Trace
+from vcachediag.analysis.encoder import EncoderUse
+from vcachediag.analysis.ledger import BlockUse
 
 
-def cache_evidence(trace: Trace, run: Run) -> tuple[tuple[str, str], ...]:
+@dataclass(frozen=True, kw_only=True)
+class Caches:
+    """What all runs had from the caches."""
+
+    blocks: tuple[BlockUse, ...]
+    encoder: tuple[EncoderUse, ...]
+
+
+def cache_evidence(caches: Caches, run: Run) -> tuple[tuple[str, str], ...]:
     """(text, what it rules out or empty) for each thing seen; nothing where nothing was seen."""
-    return tuple(each for each in (_positions(run), _donors(trace, run), _encoder(trace, run))
+    return tuple(each for each in (_positions(run), _donors(caches, run), _encoder(caches, run))
                  if each is not None)
 
 
@@ -27,8 +36,8 @@ def _positions(run: Run) -> tuple[str, str] | None:
             f"{start}-{start + run.steps[0].num_scheduled_tokens - 1} were due.", "")
 
 
-def _donors(trace: Trace, run: Run) -> tuple[str, str] | None:
-    hits = [use for use in block_uses(trace) if use.run == run.name and use.origin == "hit"]
+def _donors(caches: Caches, run: Run) -> tuple[str, str] | None:
+    hits = [use for use in caches.blocks if use.run == run.name and use.origin == "hit"]
     known = [use for use in hits if use.donor is not None]
     if not known:
         return None
@@ -45,8 +54,8 @@ def _when(uses: list[BlockUse]) -> str:
     return f"; {decoded} of them at least in part by decode steps"
 
 
-def _encoder(trace: Trace, run: Run) -> tuple[str, str] | None:
-    uses = [use for use in encoder_uses(trace) if use.run == run.name]
+def _encoder(caches: Caches, run: Run) -> tuple[str, str] | None:
+    uses = [use for use in caches.encoder if use.run == run.name]
     if not uses or any(use.lookup != "not asked" for use in uses):
         return None
     spans = "the span of its image lies" if len(uses) == 1 else "the spans of its images lie"

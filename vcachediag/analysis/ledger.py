@@ -5,7 +5,7 @@ One pass over the events. What a torn trace does not tell stays None and is neve
 
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -51,24 +51,6 @@ class BlockUse(msgspec.Struct, frozen=True, kw_only=True):
     dropped_by: Literal["", "eviction", "reset"] = ""
 
 
-class _Use(msgspec.Struct, kw_only=True):
-    """A `BlockUse` that is being filled in."""
-
-    run: str
-    group: int
-    place: int
-    block: int
-    origin: Literal["hit", "computed"]
-    hash: str | None
-    donor: str | None = None
-    donor_step: int | None = None
-    written_in: Phase | None = None
-    registered: int | None = None
-    freed: int | None = None
-    dropped: int | None = None
-    dropped_by: Literal["", "eviction", "reset"] = ""
-
-
 class _Ledger:
     """The state of all blocks while the events go by."""
 
@@ -78,18 +60,20 @@ class _Ledger:
         self._prompts = {record.id: len(record.prompt_token_ids) for record in trace.requests}
         self._prompt_of: dict[str, int] = {}
         self._end_of: dict[str, int] = {}
-        self._tables: dict[tuple[str, int], dict[int, _Use]] = defaultdict(dict)
+        #: (run, group) -> place -> which of `uses`.
+        self._tables: dict[tuple[str, int], dict[int, int]] = defaultdict(dict)
         #: Block -> (run, step, phase) of each write since it was last allocated.
         self._writes: dict[int, list[tuple[str, int, Phase]]] = {}
         self._hash_of: dict[int, str] = {}
         self._registered: dict[tuple[str, int, int], tuple[str, int]] = {}
         self._reused: dict[str, set[int]] = defaultdict(set)
-        self._open: dict[int, list[_Use]] = defaultdict(list)
-        self._hashed: dict[int, list[_Use]] = defaultdict(list)
+        #: Block -> which of `uses` still hold it, and which lose their hash with it.
+        self._open: dict[int, list[int]] = defaultdict(list)
+        self._hashed: dict[int, list[int]] = defaultdict(list)
         #: Without records of blocks, what the last lookup found stands for what was hit.
         self._found: dict[str, set[int]] = {}
         self._blind = not any(isinstance(event, BlocksRecord) for event in trace.events)
-        self.uses: list[_Use] = []
+        self.uses: list[BlockUse] = []
 
     def run(self, record: RunRecord) -> None:
         self._prompt_of[record.run] = self._prompts.get(record.request, 0) + record.appended
@@ -110,8 +94,8 @@ class _Ledger:
             self._register(record)
         elif record.action == "free":
             for block in ids:
-                for use in self._open.pop(block, ()):
-                    use.freed = record.step
+                for number in self._open.pop(block, ()):
+                    self._change(number, freed=record.step)
         elif record.action == "evict":
             self._drop(ids, record.step, "eviction")
         elif record.action == "reset":
@@ -124,21 +108,24 @@ class _Ledger:
             if record.run is None:
                 continue
             # The table of a new run follows; that of an older one is there.
-            use = self._tables[record.run, record.group].get(place)
-            if use is not None and use.block == block:
-                self._mark(use, digest, record.step)
+            number = self._tables[record.run, record.group].get(place)
+            if number is not None and self.uses[number].block == block:
+                self._mark(number, digest, record.step)
             self._registered[record.run, record.group, place] = (digest, record.step)
 
-    def _mark(self, use: _Use, digest: str, step: int) -> None:
-        use.hash, use.registered = digest, step
-        self._hashed[use.block].append(use)
+    def _change(self, number: int, **fields: Any) -> None:
+        self.uses[number] = msgspec.structs.replace(self.uses[number], **fields)
+
+    def _mark(self, number: int, digest: str, step: int) -> None:
+        self._change(number, hash=digest, registered=step)
+        self._hashed[self.uses[number].block].append(number)
 
     def _drop(self, blocks: Iterable[int], step: int,
               why: Literal["eviction", "reset"]) -> None:
         for block in blocks:
             self._hash_of.pop(block, None)
-            for use in self._hashed.pop(block, ()):
-                use.dropped, use.dropped_by = step, why
+            for number in self._hashed.pop(block, ()):
+                self._change(number, dropped=step, dropped_by=why)
 
     def table(self, record: BlockTableRecord) -> None:
         for place, block in enumerate(record.block_ids, start=record.first):
@@ -146,26 +133,29 @@ class _Ledger:
                 continue  # the null block: the place is no longer needed
             hit = block in (self._found.get(record.run, ()) if self._blind
                             else self._reused[record.run])
-            use = _Use(run=record.run, group=record.group, place=place, block=block,
-                       origin="hit" if hit else "computed",
-                       hash=self._hash_of.get(block) if hit else None)
+            number = len(self.uses)
+            self.uses.append(BlockUse(
+                run=record.run, group=record.group, place=place, block=block,
+                origin="hit" if hit else "computed",
+                hash=self._hash_of.get(block) if hit else None))
             if hit:
-                self._name_donor(use)
-                self._hashed[block].append(use)
+                self._name_donor(number)
+                self._hashed[block].append(number)
             known = self._registered.pop((record.run, record.group, place), None)
             if known is not None and not hit:
-                self._mark(use, *known)
-            self._tables[record.run, record.group][place] = use
-            self._open[block].append(use)
-            self.uses.append(use)
+                self._mark(number, *known)
+            self._tables[record.run, record.group][place] = number
+            self._open[block].append(number)
 
-    def _name_donor(self, use: _Use) -> None:
+    def _name_donor(self, number: int) -> None:
+        use = self.uses[number]
         writes = self._writes.get(use.block)
         if use.group or not writes:
             return
-        use.donor, use.donor_step, _ = writes[-1]
-        phases = {phase for run, _, phase in writes if run == use.donor}
-        use.written_in = phases.pop() if len(phases) == 1 else "both"
+        donor, step, _ = writes[-1]
+        phases = {phase for run, _, phase in writes if run == donor}
+        self._change(number, donor=donor, donor_step=step,
+                     written_in=phases.pop() if len(phases) == 1 else "both")
 
     def step(self, record: StepRecord) -> None:
         """Tokens of a step are written to the blocks that they fall into (group 0)."""
@@ -182,9 +172,9 @@ class _Ledger:
         places = range(first, last + 1) if last - first < len(table) else [
             place for place in table if first <= place <= last]
         for place in places:
-            use = table.get(place)
-            if use is not None:
-                self._write(use.block, record.run, record.step, phase)
+            number = table.get(place)
+            if number is not None:
+                self._write(self.uses[number].block, record.run, record.step, phase)
 
     def _write(self, block: int, run: str, step: int, phase: Phase) -> None:
         writes = self._writes.setdefault(block, [])
@@ -193,14 +183,13 @@ class _Ledger:
         else:
             writes.append((run, step, phase))
 
-    def result(self, use: _Use) -> BlockUse:
-        tokens = None
-        if self._block_size and not use.group:
-            start = use.place * self._block_size
-            end = min(start + self._block_size, self._end_of.get(use.run, start))
-            tokens = (start, max(start, end))
-        return BlockUse(tokens=tokens, **{name: getattr(use, name)
-                                          for name in use.__struct_fields__})
+    def result(self, use: BlockUse) -> BlockUse:
+        """`use` with its tokens, which are known when the run has ended."""
+        if not self._block_size or use.group:
+            return use
+        start = use.place * self._block_size
+        end = min(start + self._block_size, self._end_of.get(use.run, start))
+        return msgspec.structs.replace(use, tokens=(start, max(start, end)))
 
 
 def block_uses(trace: Trace) -> tuple[BlockUse, ...]:

@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from vcachediag.analysis.align import Joined, Run, join
+from vcachediag.analysis.align import Joined, Run, first_difference, join
 from vcachediag.analysis.noise import row_difference
 from vcachediag.analysis.verdict import judge
 from vcachediag.trace.records import HashRecord, RequestRecord, Trace
@@ -190,7 +190,7 @@ def _outcome(name: str, a: Run | None, b: Run | None, redacted: bool) -> Outcome
     if a is None or b is None:
         return OutcomeComparison(run=name, on="b" if a is None else "a", differs=True)
     finishes = [run.finished.reason if run.finished else "unfinished" for run in (a, b)]
-    split = None if redacted else _split(a.tokens, b.tokens)
+    split = None if redacted else first_difference(a.tokens, b.tokens)
     rows = [run.rows.get(min(run.rows, default=-1)) for run in (a, b)]
     difference = row_difference(rows[0], rows[1])[1] if rows[0] and rows[1] and (
         rows[0].vocabulary == rows[1].vocabulary) else None
@@ -200,10 +200,3 @@ def _outcome(name: str, a: Run | None, b: Run | None, redacted: bool) -> Outcome
         split=split, first_row=None if redacted else difference,
         differs=(split is not None or a.cached_tokens != b.cached_tokens
                  or finishes[0] != finishes[1] or len(a.tokens) != len(b.tokens)))
-
-
-def _split(a: tuple[int, ...], b: tuple[int, ...]) -> int | None:
-    for place, (x, y) in enumerate(zip(a, b, strict=False)):
-        if x != y:
-            return place
-    return None if len(a) == len(b) else min(len(a), len(b))

@@ -4,9 +4,9 @@ import math
 
 import msgspec
 
-from vcachediag.analysis.align import Joined, Run, compare, join
+from vcachediag.analysis.align import Joined, Run, compare, first_difference, join
 from vcachediag.analysis.blind import blind_hooks, blind_need
-from vcachediag.analysis.cache_evidence import cache_evidence
+from vcachediag.analysis.cache_evidence import Caches, cache_evidence
 from vcachediag.analysis.consistency import disagreements
 from vcachediag.analysis.coverage import cover, summarise
 from vcachediag.analysis.encoder import encoder_uses
@@ -37,12 +37,12 @@ def judge(trace: Trace) -> Verdict:
     no SAME and no DIVERGED.
     """
     joined = join(trace)
-    verdict = _decide(trace, joined)
+    caches = Caches(blocks=block_uses(trace), encoder=encoder_uses(trace))
+    verdict = _decide(trace, joined, caches)
     focus, beside = _focus(joined, verdict.shown)
-    shown = {run for run in (focus, beside) if run is not None}
     return msgspec.structs.replace(
-        verdict, focus=focus, beside=beside, encoder=encoder_uses(trace),
-        blocks=tuple(use for use in block_uses(trace) if use.run in shown),
+        verdict, focus=focus, beside=beside, encoder=caches.encoder,
+        blocks=tuple(use for use in caches.blocks if use.run in (focus, beside)),
         not_observed=(*verdict.not_observed, *blind_hooks(trace)),
         notes=(*verdict.notes, *disagreements(trace, joined)))
 
@@ -59,7 +59,7 @@ def _focus(joined: Joined, shown: str | None) -> tuple[str | None, str | None]:
     return run.name, twins[0].name if twins else None
 
 
-def _decide(trace: Trace, joined: Joined) -> Verdict:
+def _decide(trace: Trace, joined: Joined, caches: Caches) -> Verdict:
     floor = _floor(joined)
     comparisons = _comparisons(joined, floor)
     runs = tuple(summarise(run, comparisons.get(run.name)) for run in joined.runs.values())
@@ -88,7 +88,7 @@ def _decide(trace: Trace, joined: Joined) -> Verdict:
                 if comparisons[run.name].outcome in ("differs", "splits")]
     if diverged:
         return _diverged(trace, joined, diverged[0], len(diverged), floor, coverage, runs, blind,
-                         comparisons)
+                         comparisons, caches)
     unknown = [c for run in joined.of_lane("cached")
                if (c := comparisons[run.name]).outcome == "unknown"]
     if unknown or not joined.of_lane("cached"):
@@ -120,13 +120,10 @@ def _largest(reference: dict[str, Run], other: dict[str, Run]) -> float | None:
         truth = reference.get(request)
         if truth is None:
             continue
-        for index, row in run.rows.items():
-            if index not in truth.rows:
-                continue
-            # A run of the decode lane was given the reference's own tokens up to here.
-            same_history = run.start.appended or run.tokens[:index] == truth.tokens[:index]
-            if same_history:
-                found.append(row_difference(truth.rows[index], row)[1])
+        # A run of the decode lane was given the reference's own tokens.
+        split = None if run.start.appended else first_difference(run.tokens, truth.tokens)
+        found += [row_difference(truth.rows[index], row)[1] for index, row in run.rows.items()
+                  if index in truth.rows and (split is None or index <= split)]
     return max(found, default=None)
 
 
@@ -201,9 +198,9 @@ def _inconclusive(trace: Trace, floor: Floor, coverage: Coverage, runs: tuple[Ru
 
 def _diverged(trace: Trace, joined: Joined, run: Run, count: int, floor: Floor,
               coverage: Coverage, runs: tuple[RunSummary, ...], blind: tuple[NotObserved, ...],
-              comparisons: dict[str, RunComparison]) -> Verdict:
+              comparisons: dict[str, RunComparison], caches: Caches) -> Verdict:
     finding, ruled_out = describe_finding(joined, run, comparisons, floor, count,
-                                          cache_evidence(trace, run))
+                                          cache_evidence(caches, run))
     return Verdict(
         status="DIVERGED", exit_code=EXIT_CODES["DIVERGED"],
         headline=f"{finding.name}  ({finding.confidence})", says=finding.says,

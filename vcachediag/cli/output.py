@@ -3,7 +3,9 @@
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from vcachediag.errors import FileError
 
@@ -17,6 +19,18 @@ class Format(StrEnum):
 
     TEXT = "text"
     JSON = "json"
+
+
+# Options of every command that prints a report.
+OutputOption = Annotated[Path | None, typer.Option(
+    "-o", "--output", help="Write the report to this file.")]
+FormatOption = Annotated[Format, typer.Option(help="Form of the report.")]
+BriefOption = Annotated[bool, typer.Option("--brief", help="Verdict and next steps only.")]
+AllStepsOption = Annotated[bool, typer.Option(
+    "--all-steps", help="Unfold every row of the tables.")]
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace existing output.")]
+#: Read in `app.main`, where errors are told.
+DebugOption = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]
 
 
 def check_output(path: Path | None, trace: Path | None, *, force: bool) -> None:

@@ -6,7 +6,17 @@ from typing import Annotated
 
 import typer
 
-from vcachediag.cli.output import Format, check_output, put_report
+from vcachediag.cli.output import (
+    AllStepsOption,
+    BriefOption,
+    DebugOption,
+    ForceOption,
+    Format,
+    FormatOption,
+    OutputOption,
+    check_output,
+    put_report,
+)
 from vcachediag.errors import UsageError
 
 
@@ -26,15 +36,12 @@ def command(
     out: Annotated[Path | None, typer.Option(help="Keep the recorded run in this folder.")] = None,
     redact: Annotated[bool, typer.Option(
         "--redact", help="Leave prompts, answers and images out of what is kept.")] = False,
-    output: Annotated[Path | None, typer.Option(
-        "-o", "--output", help="Write the report to this file.")] = None,
-    format: Annotated[Format, typer.Option(help="Form of the report.")] = Format.TEXT,
-    brief: Annotated[bool, typer.Option("--brief", help="Verdict and next steps only.")] = False,
-    all_steps: Annotated[bool, typer.Option(
-        "--all-steps", help="Unfold every row of the token tables.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace existing output.")] = False,
-    debug: Annotated[bool, typer.Option(  # noqa: ARG001  # read in `main`
-        "--debug", help="Show tracebacks.")] = False,
+    output: OutputOption = None,
+    format: FormatOption = Format.TEXT,
+    brief: BriefOption = False,
+    all_steps: AllStepsOption = False,
+    force: ForceOption = False,
+    debug: DebugOption = False,  # noqa: ARG001  # see there
 ) -> int:
     """Run requests with and without the prefix cache, and compare them side by side."""
     if not engine:

@@ -5,24 +5,32 @@ from typing import Annotated
 
 import typer
 
-from vcachediag.cli.output import Format, check_output, put_report, put_text
+from vcachediag.cli.output import (
+    AllStepsOption,
+    BriefOption,
+    DebugOption,
+    ForceOption,
+    Format,
+    FormatOption,
+    OutputOption,
+    check_output,
+    put_report,
+    put_text,
+)
 from vcachediag.errors import UsageError
 
 
 def command(
     traces: Annotated[list[Path] | None, typer.Argument(
         metavar="TRACE [TRACE]", help="A recorded run; two are put side by side.")] = None,
-    output: Annotated[Path | None, typer.Option(
-        "-o", "--output", help="Write the report to this file.")] = None,
-    format: Annotated[Format, typer.Option(help="Form of the report.")] = Format.TEXT,
-    brief: Annotated[bool, typer.Option("--brief", help="Verdict and next steps only.")] = False,
-    all_steps: Annotated[bool, typer.Option(
-        "--all-steps", help="Unfold every row of the tables.")] = False,
+    output: OutputOption = None,
+    format: FormatOption = Format.TEXT,
+    brief: BriefOption = False,
+    all_steps: AllStepsOption = False,
     schema: Annotated[bool, typer.Option(
         "--schema", help="Print the JSON Schema of a trace's records instead.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace existing output.")] = False,
-    debug: Annotated[bool, typer.Option(  # noqa: ARG001  # read in `main`
-        "--debug", help="Show tracebacks.")] = False,
+    force: ForceOption = False,
+    debug: DebugOption = False,  # noqa: ARG001  # see there
 ) -> int:
     """Report a recorded run again, or compare two of them."""
     check_output(output, None, force=force)

@@ -11,6 +11,7 @@ from typing import Any
 
 from vcachediag.engine.capability_table import CAPABILITIES
 from vcachediag.errors import VllmMissingError
+from vcachediag.trace.records import HookName
 
 _BY_NAME = {capability.name: capability for capability in CAPABILITIES}
 
@@ -85,6 +86,17 @@ def version() -> str:
         return "not installed"
 
 
+def require_hook(hook: HookName) -> None:
+    """Check everything that one hook reads or patches, before it patches anything.
+
+    Raises:
+        VllmMissingError: names the first gap.
+    """
+    for capability in CAPABILITIES:
+        if capability.hook == hook and not capability.optional:
+            find(capability.name)
+
+
 def require_all() -> None:
     """Check at once everything in the table that we cannot do without.
 
@@ -99,5 +111,5 @@ def require_all() -> None:
             hint="install vcachediag into the environment that serves your model",
         ) from error
     for capability in CAPABILITIES:
-        if not capability.optional:
+        if not capability.optional and not capability.hook:
             find(capability.name)

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from vcachediag.trace.records import HookName
+
 
 @dataclass(frozen=True, kw_only=True)
 class Capability:
@@ -20,6 +22,9 @@ class Capability:
     optional: bool = False
     #: What is not observed without it; empty: something else does its work, or it is needed.
     lost: str = ""
+    #: The hook that is blind without it, by its name in the trace. A supported release has to have
+    #: it; on any other vLLM the rest works, and the report names the hook.
+    hook: HookName | None = None
 
 
 CAPABILITIES = (
@@ -149,18 +154,19 @@ CAPABILITIES = (
     Capability(name="Request.mm_hashes", places=("vllm.v1.request:Request",),
                holds=("mm_features|mm_hashes", "cache_salt"),
                used_for="media identifiers"),
-    Capability(name="KVCacheManager.get_computed_blocks",
+    Capability(name="KVCacheManager.get_computed_blocks", hook="lookup",
                places=("vllm.v1.core.kv_cache_manager:KVCacheManager.get_computed_blocks",),
                takes=("request",), used_for="prefix-cache lookups"),
     Capability(name="KVCacheManager", places=("vllm.v1.core.kv_cache_manager:KVCacheManager",),
                holds=("enable_caching", "get_block_ids", "block_pool"),
                used_for="block tables"),
-    Capability(name="KVCacheBlocks", places=("vllm.v1.core.kv_cache_manager:KVCacheBlocks",),
+    Capability(name="KVCacheBlocks", hook="lookup",
+               places=("vllm.v1.core.kv_cache_manager:KVCacheBlocks",),
                holds=("blocks",), used_for="hit blocks"),
-    Capability(name="KVCacheManager.allocate_slots",
+    Capability(name="KVCacheManager.allocate_slots", hook="blocks",
                places=("vllm.v1.core.kv_cache_manager:KVCacheManager.allocate_slots",),
                takes=("request",), used_for="whose blocks are allocated"),
-    Capability(name="KVCacheManager.free",
+    Capability(name="KVCacheManager.free", hook="blocks",
                places=("vllm.v1.core.kv_cache_manager:KVCacheManager.free",),
                takes=("request",), used_for="whose blocks are freed"),
     Capability(name="Request.block_hashes", places=("vllm.v1.request:Request",),
@@ -171,26 +177,28 @@ CAPABILITIES = (
                used_for="block hashes in a lookup where requests do not hold them"),
     Capability(name="BlockPool", places=("vllm.v1.core.block_pool:BlockPool",),
                holds=("num_gpu_blocks",), used_for="the number of blocks"),
-    Capability(name="BlockPool.get_new_blocks",
+    Capability(name="BlockPool.get_new_blocks", hook="blocks",
                places=("vllm.v1.core.block_pool:BlockPool.get_new_blocks",),
                used_for="allocated blocks"),
-    Capability(name="BlockPool.touch", places=("vllm.v1.core.block_pool:BlockPool.touch",),
+    Capability(name="BlockPool.touch", hook="blocks",
+               places=("vllm.v1.core.block_pool:BlockPool.touch",),
                used_for="reused blocks"),
-    Capability(name="BlockPool.free_blocks",
+    Capability(name="BlockPool.free_blocks", hook="blocks",
                places=("vllm.v1.core.block_pool:BlockPool.free_blocks",),
                takes=("ordered_blocks",), used_for="freed blocks"),
-    Capability(name="BlockPool._maybe_evict_cached_block",
+    Capability(name="BlockPool._maybe_evict_cached_block", hook="blocks",
                places=("vllm.v1.core.block_pool:BlockPool._maybe_evict_cached_block",),
                takes=("block",), used_for="evicted blocks"),
-    Capability(name="BlockPool.reset_prefix_cache",
+    Capability(name="BlockPool.reset_prefix_cache", hook="blocks",
                places=("vllm.v1.core.block_pool:BlockPool.reset_prefix_cache",),
                used_for="resets of the prefix cache"),
-    Capability(name="BlockPool.cache_full_blocks",
+    Capability(name="BlockPool.cache_full_blocks", hook="blocks",
                places=("vllm.v1.core.block_pool:BlockPool.cache_full_blocks",),
                takes=("request", "blocks", "num_cached_blocks", "num_full_blocks",
                       "kv_cache_group_id"),
                used_for="registered blocks"),
-    Capability(name="KVCacheBlock", places=("vllm.v1.core.kv_cache_utils:KVCacheBlock",),
+    Capability(name="KVCacheBlock", hook="blocks",
+               places=("vllm.v1.core.kv_cache_utils:KVCacheBlock",),
                holds=("block_id", "ref_cnt", "is_null", "block_hash"),
                used_for="blocks and their hashes"),
     Capability(name="KVCacheBlock.pool", places=("vllm.v1.core.kv_cache_utils:KVCacheBlock",),
@@ -198,19 +206,19 @@ CAPABILITIES = (
     Capability(name="BlockHash", places=("vllm.v1.core.kv_cache_utils:BlockHash",),
                optional=True, holds=("hash_value",),
                used_for="block hashes where they are not plain bytes"),
-    Capability(name="hash_block_tokens",
+    Capability(name="hash_block_tokens", hook="hash",
                places=("vllm.v1.core.kv_cache_utils:hash_block_tokens",),
                used_for="the inputs of block hashes"),
     Capability(name="block_pool.hash_block_tokens",
                places=("vllm.v1.core.block_pool:hash_block_tokens",), optional=True,
                used_for="block hashes where the block pool makes them itself"),
-    Capability(name="generate_block_hash_extra_keys",
+    Capability(name="generate_block_hash_extra_keys", hook="hash",
                places=("vllm.v1.core.kv_cache_utils:generate_block_hash_extra_keys",),
                takes=("request",), used_for="telling extra keys apart"),
     Capability(name="block_pool.generate_block_hash_extra_keys",
                places=("vllm.v1.core.block_pool:generate_block_hash_extra_keys",), optional=True,
                used_for="extra keys where the block pool makes hashes itself"),
-    Capability(name="encoder-cache lookup",
+    Capability(name="encoder-cache lookup", hook="encoder",
                places=("vllm.v1.core.encoder_cache_manager:"
                        "EncoderCacheManager.check_and_update_cache",
                        "vllm.v1.core.encoder_cache_manager:EncoderCacheManager.has_cache"),
@@ -218,7 +226,7 @@ CAPABILITIES = (
     Capability(name="EncoderCacheManager.reset",
                places=("vllm.v1.core.encoder_cache_manager:EncoderCacheManager.reset",),
                optional=True, used_for="resets of the encoder cache"),
-    Capability(name="EncoderCacheManager",
+    Capability(name="EncoderCacheManager", hook="encoder",
                places=("vllm.v1.core.encoder_cache_manager:EncoderCacheManager",),
                holds=("cached",), used_for="resets of the encoder cache"),
     Capability(name="PlaceholderRange", places=("vllm.multimodal.inputs:PlaceholderRange",),
@@ -235,10 +243,11 @@ CAPABILITIES = (
                        "vllm.attention.layer:Attention"),
                optional=True, lost="attention op", holds=("impl",),
                used_for="which class computes attention"),
-    Capability(name="get_forward_context",
+    Capability(name="get_forward_context", hook="forward",
                places=("vllm.forward_context:get_forward_context",),
                used_for="the attention metadata of a step"),
-    Capability(name="ForwardContext", places=("vllm.forward_context:ForwardContext",),
+    Capability(name="ForwardContext", hook="forward",
+               places=("vllm.forward_context:ForwardContext",),
                holds=("attn_metadata", "no_compile_layers"),
                used_for="the attention metadata of a step"),
     Capability(name="SamplingParams.skip_reading_prefix_cache",

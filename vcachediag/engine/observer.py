@@ -5,19 +5,19 @@ from typing import Any
 
 import torch
 
+from vcachediag.engine import capabilities
 from vcachediag.engine.hooks import blocks, encoder, forward, hashes, processor, schedule
 from vcachediag.engine.hooks import logits as logits_hook
-from vcachediag.engine.hooks.log import RUN_KEY, Log
+from vcachediag.engine.hooks.log import Log
 from vcachediag.engine.hooks.logits import Row
 from vcachediag.engine.hooks.rows import BatchRows
 from vcachediag.errors import VllmMissingError
-from vcachediag.trace.records import Event, LaneName
-
-__all__ = ["HOOKS", "RUN_KEY", "Observer"]
+from vcachediag.trace.records import Event, HookName, LaneName
 
 #: All hooks, by the names that the trace uses.
-HOOKS = (schedule.HOOK, blocks.LOOKUP, blocks.HOOK, hashes.HOOK, encoder.HOOK, processor.HOOK,
-         forward.HOOK, logits_hook.HOOK)
+HOOKS: tuple[HookName, ...] = (
+    schedule.HOOK, blocks.LOOKUP, blocks.HOOK, hashes.HOOK, encoder.HOOK, processor.HOOK,
+    forward.HOOK, logits_hook.HOOK)
 
 
 class Observer:
@@ -62,12 +62,15 @@ class Observer:
         if not self.watch:
             return
         self._schedule.install()
-        for name, install in (
-                (blocks.HOOK, blocks.BlocksHook(self._log).install),
-                (hashes.HOOK, hashes.HashHook(self._log).install),
-                (encoder.HOOK, self._encoder.install),
-                (processor.HOOK, self._processor.install)):
+        kv_blocks = blocks.BlocksHook(self._log)
+        hooks: tuple[tuple[HookName, Callable[[], None]], ...] = (
+            (blocks.LOOKUP, kv_blocks.install_lookup), (blocks.HOOK, kv_blocks.install),
+            (hashes.HOOK, hashes.HashHook(self._log).install),
+            (encoder.HOOK, self._encoder.install),
+            (processor.HOOK, self._processor.install))
+        for name, install in hooks:
             try:
+                capabilities.require_hook(name)
                 install()
             except VllmMissingError as error:
                 self._log.not_observed(name, error.message)
@@ -78,7 +81,11 @@ class Observer:
             return
         model = runner.get_model()
         self._batch = BatchRows(runner)
-        self._forward.attach(model, self._batch, block_size)
+        try:
+            capabilities.require_hook(forward.HOOK)
+            self._forward.attach(model, self._batch, block_size)
+        except VllmMissingError as error:
+            self._log.not_observed(forward.HOOK, error.message)
         logits_hook.install(model, self._log.watched(logits_hook.HOOK, self._see_logits))
 
     def begin_render(self, run: str) -> None:
@@ -108,8 +115,9 @@ class Observer:
         self._log.write(logits_hook.HOOK, record)
 
     def _on_step(self, scheduler: Any, output: Any, before: dict[str, int]) -> None:
-        self._encoder.see_step(scheduler, output)
-        self._forward.see_step(output)
+        # Each for itself: a hook that raises must not blind another.
+        self._log.watched(encoder.HOOK, self._encoder.see_step)(scheduler, output)
+        self._log.watched(forward.HOOK, self._forward.see_step)(output)
         self._sampling = {}
         for request_id, scheduled in output.num_scheduled_tokens.items():
             request = scheduler.requests[request_id]

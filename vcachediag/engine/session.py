@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
+import msgspec
+
 from vcachediag.engine import caches as engine_caches
 from vcachediag.engine import capabilities, rendering
 from vcachediag.engine.configuration import Configured
@@ -199,6 +201,4 @@ def _model_runner(engine: Any) -> Any:
 
 
 def _with_seconds(record: FinishedRecord, seconds: float) -> FinishedRecord:
-    import msgspec
-
     return msgspec.structs.replace(record, seconds=round(seconds, 3))

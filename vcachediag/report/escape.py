@@ -11,6 +11,8 @@ from rich.cells import cell_len
 
 #: Ends a text that was shortened.
 MARK = "…"
+#: Characters without a width that are kept in a shortened text.
+MOST_MARKS = 200
 #: Shown for a space in a token that consists of nothing else.
 SPACE = "␠"
 #: Carries a combining mark that has no letter of its own.
@@ -50,9 +52,11 @@ def shorten(text: str, cells: int) -> str:
 
 def fitting(text: str, cells: int) -> str:
     """The longest beginning of `text` that fits into `cells` cells."""
-    # No character that `escape` leaves is wider than two cells; a few take none.
+    # No character that `escape` leaves is wider than two cells; a few take none, and a text of
+    # nothing else is not worth looking through.
     end = min(len(text), max(cells, 0))
-    while end < len(text) and cell_len(text[: end + 1]) <= cells:
+    most = min(len(text), end + MOST_MARKS)
+    while end < most and cell_len(text[: end + 1]) <= cells:
         end += 1
     while end > 0 and cell_len(text[:end]) > cells:
         end -= 1

@@ -69,10 +69,12 @@ class View:
         """What could not be seen, and why: of the analysis, then of the recording."""
         judged = [(each.what, each.why) for each in self.verdict.not_observed]
         found = list(judged)
+        said: dict[str, list[str]] = {}
+        for what, why in judged:
+            said.setdefault(why, []).append(what)
         for record in self.records(NotObservedRecord):
             where = record.run or record.lane
-            if not any(what.startswith(record.what) and why == record.why
-                       for what, why in judged):
+            if not any(what.startswith(record.what) for what in said.get(record.why, ())):
                 what = f"{record.what} in {run_label(where)}" if where else record.what
                 found.append((what, record.why))
         return found

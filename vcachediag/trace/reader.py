@@ -22,6 +22,8 @@ from vcachediag.trace.writer import EVENTS, FOOTER, HEADER, REQUESTS
 
 #: Damages that are told one by one.
 MOST_DAMAGES = 100
+#: What decoding may raise: not JSON, not a record, not text, or nested too deep.
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
 
@@ -101,7 +103,7 @@ def _header(folder: Path) -> Header:
                 hint="pip install --upgrade vcachediag",
             )
         return msgspec.json.decode(data, type=Header)
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (OSError, *_UNREADABLE) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise FileError(f"{folder} is not a trace", cause=f"{HEADER}: {why}",
                         hint="a trace is the folder that --out named") from error
@@ -146,7 +148,7 @@ def _records(path: Path, kind: Any, damage: _Damage, budget: _Budget) -> Iterato
                 continue
             try:
                 yield decoder.decode(line)
-            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            except _UNREADABLE as error:
                 torn = "" if line.endswith(b"\n") else "torn: "
                 damage.add(f"{path.name}:{number}: {torn}{error}")
     except FileNotFoundError:
@@ -160,6 +162,6 @@ def _footer(folder: Path, damage: _Damage) -> Footer | None:
         return msgspec.json.decode(files.read_small(folder / FOOTER), type=Footer)
     except FileNotFoundError:
         damage.add(f"no {FOOTER}: the recording did not end by itself")
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (OSError, *_UNREADABLE) as error:
         damage.add(f"{FOOTER}: {error}")
     return None

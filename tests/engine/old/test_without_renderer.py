@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.conftest import ROOT
+from tests.engine.conftest import IMAGES
 
 FOUND = importlib.util.find_spec("vllm")
 VLLM = Path(FOUND.origin).parent if FOUND and FOUND.origin else None
@@ -14,7 +14,6 @@ pytestmark = [
     pytest.mark.engine, pytest.mark.slow, pytest.mark.timeout(600),
     pytest.mark.skipif(VLLM is None or (VLLM / "renderers" / "base.py").exists(),
                        reason="needs a vLLM without a renderer, 0.10 for instance")]
-IMAGES = sorted((ROOT / "examples" / "02_same_text_other_image" / "images").glob("*.png"))
 ONE = "<s><user><image>Read the negative, a long instruction of some words.<assistant>"
 TWO = "<s><user>Read both lines of this, please: <image> and <image><assistant>"
 

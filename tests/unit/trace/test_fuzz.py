@@ -241,6 +241,28 @@ def test_huge_header(whole: Path, copy: Path) -> None:
         read_trace(folder)
 
 
+@pytest.mark.parametrize("name", FILES)
+def test_nested_without_end(whole: Path, copy: Path, name: str) -> None:
+    """Brackets by the hundred thousand are refused like any other nonsense."""
+    folder = fresh(whole, copy)
+    path = file_of(folder, name)
+    deep = b'{"type":"footer","deep":' + b"[" * 200_000 + b"]" * 200_000 + b"}\n"
+    path.write_bytes(deep)
+    trace = survive(folder)
+
+    assert (trace is None) == (name == "header.json")
+    assert trace is None or any(path.name in words for words in trace.damage)
+
+
+def test_marks_without_a_width(recorded: Path, copy: Path) -> None:
+    """Tokens of ten thousand combining marks each are shown, cut, in no time."""
+    folder = fresh(recorded, copy)
+    path = event_file(folder)
+    marked = '"chosen_text":"a' + "\u0301" * 10_000
+    path.write_text(path.read_text().replace('"chosen_text":"', marked))
+    survive(folder)
+
+
 def test_many_damages_are_counted(whole: Path, copy: Path) -> None:
     """A file of nothing but damage does not fill the memory with words about it."""
     folder = fresh(whole, copy)

@@ -1,7 +1,7 @@
 """Sees prefix-cache lookups, and everything that happens to physical KV blocks."""
 
 import inspect
-from typing import Any
+from typing import Any, Final
 
 from vcachediag.engine import capabilities
 from vcachediag.engine.hooks.hashes import block_key_hex, hash_hex
@@ -9,8 +9,8 @@ from vcachediag.engine.hooks.log import Log
 from vcachediag.engine.hooks.patch import wrap
 from vcachediag.trace.records import BlockAction, BlocksRecord, LookupRecord
 
-LOOKUP = "lookup"
-HOOK = "blocks"
+LOOKUP: Final = "lookup"
+HOOK: Final = "blocks"
 
 
 class BlocksHook:
@@ -24,11 +24,14 @@ class BlocksHook:
         #: Hashes of blocks that may be about to be evicted, by the id of the block object.
         self._hashes: dict[int, Any] = {}
 
-    def install(self) -> None:
-        """Patch; before the engine starts."""
-        watched = self._log.watched
+    def install_lookup(self) -> None:
+        """Patch the lookup; before the engine starts."""
         wrap(*capabilities.locate("KVCacheManager.get_computed_blocks"),
-             after=watched(LOOKUP, self._see_lookup))
+             after=self._log.watched(LOOKUP, self._see_lookup))
+
+    def install(self) -> None:
+        """Patch all the rest; before the engine starts."""
+        watched = self._log.watched
         for name in ("KVCacheManager.allocate_slots", "KVCacheManager.free"):
             wrap(*capabilities.locate(name), before=watched(HOOK, self._enter),
                  always=watched(HOOK, self._leave))

@@ -1,7 +1,7 @@
 """Sees lookups in the encoder cache, and media items that it is not asked for."""
 
 import contextlib
-from typing import Any
+from typing import Any, Final
 
 from vcachediag.engine import capabilities
 from vcachediag.engine.hooks.log import Log
@@ -10,7 +10,7 @@ from vcachediag.engine.hooks.patch import wrap
 from vcachediag.errors import VllmMissingError
 from vcachediag.trace.records import EncoderEvictionRecord, EncoderRecord
 
-HOOK = "encoder"
+HOOK: Final = "encoder"
 
 
 class EncoderHook:
@@ -18,7 +18,7 @@ class EncoderHook:
 
     def __init__(self, log: Log) -> None:
         self._log = log
-        #: (run, place of the item) -> tokens computed when it was first looked up or passed by.
+        #: (run, place of the item) of those that were looked up or passed by.
         self._settled: set[tuple[str, int]] = set()
 
     def install(self) -> None:

@@ -2,7 +2,7 @@
 
 import inspect
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import torch
 
@@ -13,7 +13,7 @@ from vcachediag.engine.hooks.patch import wrap
 from vcachediag.engine.hooks.rows import BatchRows
 from vcachediag.trace.records import ForwardRecord
 
-HOOK = "forward"
+HOOK: Final = "forward"
 _TABLES = ("block_table", "block_tables", "prefill_block_tables")
 
 

@@ -1,7 +1,7 @@
 """Sees how block hashes are made: from which parent, tokens and extra keys."""
 
 import contextlib
-from typing import Any
+from typing import Any, Final
 
 from vcachediag.engine import capabilities
 from vcachediag.engine.hooks.log import Log
@@ -10,7 +10,7 @@ from vcachediag.engine.hooks.patch import wrap
 from vcachediag.errors import VllmMissingError
 from vcachediag.trace.records import ExtraKey, HashRecord
 
-HOOK = "hash"
+HOOK: Final = "hash"
 #: A key of the prefix cache is a hash and the number of its KV group, four bytes.
 _GROUP_BYTES = 4
 _TAGS = {"mm": "media", "lora": "lora", "cache_salt": "cache-salt",

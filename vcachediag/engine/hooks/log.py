@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from vcachediag.trace.records import Event, HookRecord, LaneName, NotObservedRecord
+from vcachediag.trace.records import Event, HookName, HookRecord, LaneName, NotObservedRecord
 
 #: Key under which a run travels in `SamplingParams.extra_args`, to wherever its request goes.
 RUN_KEY = "vcachediag_run"
@@ -17,8 +17,8 @@ class Log:
 
     def __init__(self, write: Callable[[Event], None]) -> None:
         self._write = write
-        self._seen: dict[str, int] = {}
-        self._failed: dict[str, int] = {}
+        self._seen: dict[HookName, int] = {}
+        self._failed: dict[HookName, int] = {}
         self._named: set[str] = set()
         #: Nothing is recorded while this is False.
         self.enabled = True
@@ -44,12 +44,12 @@ class Log:
         """A request has ended."""
         self._runs.pop(request_id, None)
 
-    def write(self, hook: str, record: Event) -> None:
+    def write(self, hook: HookName, record: Event) -> None:
         """Record what `hook` saw."""
         self._seen[hook] = self._seen.get(hook, 0) + 1
         self._write(record)
 
-    def watched(self, hook: str, see: Callable[..., None]) -> Callable[..., None]:
+    def watched(self, hook: HookName, see: Callable[..., None]) -> Callable[..., None]:
         """`see`, which does nothing while recording is off, and never raises."""
         def guarded(*args: Any, **kwargs: Any) -> None:
             if not self.enabled:
@@ -68,7 +68,7 @@ class Log:
             self._named.add(what)
             self._write(NotObservedRecord(what=what, why=why))
 
-    def end_lane(self, lane: LaneName, hooks: tuple[str, ...]) -> None:
+    def end_lane(self, lane: LaneName, hooks: tuple[HookName, ...]) -> None:
         """Write how often each of `hooks` saw something since the last lane, and begin anew."""
         for hook in hooks:
             self._write(HookRecord(lane=lane, hook=hook, seen=self._seen.get(hook, 0),

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import torch
 
@@ -10,7 +10,7 @@ from vcachediag.engine.hooks.digest import checksum, sketch
 from vcachediag.engine.hooks.patch import wrap
 from vcachediag.trace.records import LogitsRecord, StopLogit
 
-HOOK = "logits"
+HOOK: Final = "logits"
 TOP = 20
 
 

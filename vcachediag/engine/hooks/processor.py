@@ -1,13 +1,13 @@
 """Sees which media items the processor cache holds when a prompt is rendered."""
 
-from typing import Any
+from typing import Any, Final
 
 from vcachediag.engine import capabilities
 from vcachediag.engine.hooks.log import Log
 from vcachediag.engine.hooks.patch import wrap
 from vcachediag.trace.records import ProcessorRecord
 
-HOOK = "processor"
+HOOK: Final = "processor"
 
 
 class ProcessorHook:

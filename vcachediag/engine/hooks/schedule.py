@@ -1,14 +1,14 @@
 """Sees what the scheduler gives each run in each step, and holds a lane to its token budget."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from vcachediag.engine import capabilities
 from vcachediag.engine.hooks.log import Log
 from vcachediag.engine.hooks.patch import wrap
 from vcachediag.trace.records import BlockTableRecord, EncoderEvictionRecord, StepRecord
 
-HOOK = "schedule"
+HOOK: Final = "schedule"
 
 
 class ScheduleHook:
