@@ -95,6 +95,16 @@ def test_tokens_equal_a_plain_script(plain, replay):
     assert plain("example", "plugins/glyphocr/model")["tokens"] == tokens
 
 
+def test_a_forward_without_names_is_seen(replay):
+    """A model whose `forward` takes `**anything` is watched like any other."""
+    code, report = replay(TWICE, "tests/engine/plugins/wrapped_forward.py", "float32")
+
+    assert (0, "SAME") == (code, report["status"])
+    assert [] == report["not_observed"]
+    assert [96] == [each["first_position"][0] for each in report["forwards"]
+                    if each["run"] == "cached/r1#2" and each["num_tokens"] > 1]
+
+
 def test_no_hit_is_inconclusive(replay):
     """A block longer than the prompt: nothing is exercised, so nothing is judged."""
     code, report = replay(TWICE, HEALTHY, "float32", "--block-size", "128")

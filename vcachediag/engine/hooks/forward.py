@@ -63,8 +63,8 @@ class ForwardHook:
         scheduled, self._scheduled = self._scheduled, {}
         if not scheduled or self._rows is None:
             return
-        given = signature.bind(*args, **kwargs).arguments
-        given |= given.pop("kwargs", {})
+        # Bound for what came by place; by name it may have come through any `**` of the model's.
+        given = {**signature.bind(*args, **kwargs).arguments, **kwargs}
         spans = self._rows.spans(scheduled)
         attention = _attention(len(spans))
         for row, (request_id, start, end) in enumerate(spans):
